@@ -21,7 +21,14 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language, match_columns, truth
+from localidades_api.bulk.answer_columns import (
+    MATCH_COLUMNS,
+    AnswerColumns,
+    in_language,
+    match_columns,
+    say_sentences,
+    truth,
+)
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.input_rows import Answer
@@ -30,7 +37,7 @@ from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import Workbook, WorkbookError, column_name, escape_controls, write_csv
-from localidades_api.html.languages.translators import LANGUAGES
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from tests.support.bulk import answer_all, open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 
@@ -465,7 +472,7 @@ def test_workbook_says_nothing_in_backticks() -> None:
         assert "`" not in said
 
 
-LIST = [HEADER, PLACE, *[("Tesistán", "Zapopan", "Jalisco")] * 4]  # A1:C6
+LIST: list[tuple[str, ...]] = [HEADER, PLACE, *[("Tesistán", "Zapopan", "Jalisco")] * 4]  # A1:C6
 LOOKUP = {"E1": "clave", "F1": "giro", "E2": 1, "F2": "Abarrotes", "E3": 2, "F3": "Papelería"}  # E1:F3
 BELOW = {f"{column}{row}": "x" for column in "ABC" for row in range(10, 13)}  # A10:C12
 NEXT = {f"{column}{row}": f"{column}{row}" for column in "DE" for row in range(1, 4)}  # D1:E3, no column between
@@ -477,15 +484,15 @@ NEXT = {f"{column}{row}": f"{column}{row}" for column in "DE" for row in range(1
     [
         ("A1:C6", [], {"D1": "Notas"}, "A1:M6", ""),  # a column that the list has got since
         ("A1:C6", [], {"D3": "revisar"}, None, "E"),
-        ("A1:C6", [], LOOKUP, None, "G"),
+        ("A1:C6", [], LOOKUP, None, "H"),
         ("A1:C6", ["D1:E3"], NEXT, None, "F"),
         ("A1:C6", ["A10:C12"], BELOW, "A1:L6", ""),
-        ("E1:F3", [], LOOKUP, None, "G"),
+        ("E1:F3", [], LOOKUP, None, "H"),
         ("A1:B6", [], {}, None, "D"),  # without a column that is read
         ("A2:C6", [], {}, None, ""),  # with another header
         (None, ["A1:C6"], {"D1": "Notas"}, None, "E"),
-        (None, ["A1:C3", "E1:F3"], LOOKUP, None, "G"),  # as high as the list's own
-        (None, ["E1:F3", "H1:I3"], LOOKUP, None, "J"),  # the second is empty
+        (None, ["A1:C3", "E1:F3"], LOOKUP, None, "H"),  # as high as the list's own
+        (None, ["E1:F3", "H1:I3"], LOOKUP, None, "K"),  # the second is empty
         (None, ["A1:C6", "A10:C12"], BELOW, "A1:L6", ""),
     ],
 )
@@ -520,8 +527,60 @@ def test_only_the_filter_or_table_of_the_list_grows(
 
 
 @pytest.mark.parametrize(
+    ("cells", "begins"),
+    [
+        ({"E1": "Proveedor", "F1": "Teléfono", "E2": "Abarrotes", "F2": "55"}, "H"),  # beside the list
+        ({"A10": "Proveedor", "E10": "Teléfono", "A11": "Abarrotes", "E11": "55"}, "G"),  # below it
+        ({"H20": "revisado en mayo"}, "J"),
+    ],
+)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answers_beside_another_list_have_a_gap_and_the_sheet_says_so(
+    cells: dict[str, str], begins: str, language: Language
+) -> None:
+    """A spreadsheet sorts the cells up to an empty row and an empty column."""
+
+    def add(book: openpyxl.Workbook) -> None:
+        for at, value in cells.items():
+            first_sheet(book)[at] = value
+
+    columns = in_language(match_columns([], ["outcome", "cvegeo", "label"]), language)
+    data, header = workbook_of(*LIST, change=add), columns.headers([])
+    for _ in range(2):  # the answer of an answer is as wide
+        source, data = opened(data), answered(data, columns)
+        sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(data)))
+        assert [cell.value for cell in sheet[1]][-5:-1] == [None, *header]
+        assert sheet[f"{begins}1"].value == header[0]
+        assert sheet.cell(1, sheet.max_column).value == say_sentences(str(source.note), language)
+        assert f"column {begins}," in str(source.note)
+        assert {at: sheet[at].value for at in cells} == cells
+
+
+def test_titles_leave_the_answers_beside_the_list() -> None:
+    sheet = sheet_answered(workbook_of(("Visitas", *[None] * 6, "mayo de 2026"), *LIST))
+    assert [cell.value for cell in sheet[2]][:5] == [*HEADER, "match_outcome", "match_cvegeo"]
+    assert sheet["H1"].value == "mayo de 2026"
+
+
+def test_another_sheet_with_a_list_is_mentioned() -> None:
+    def add(book: openpyxl.Workbook) -> None:
+        sheets = ("Dos", LIST), ("Plantilla", [HEADER]), ("Claves", [("Estado",), ("Jalisco",)]), ("Tres", LIST)
+        for name, rows in sheets:
+            sheet = book.create_sheet(name)
+            for row in rows:
+                sheet.append(row)
+        cast("Worksheet", book["Tres"]).sheet_state = "hidden"
+
+    data = workbook_of(HEADER, PLACE, sheet="Uno", change=add)
+    assert opened(data).note == "Only the sheet `Uno` is read, although there is a list in `Dos` as well."
+    assert opened(data, sheet="Uno").note is None
+    damaged = edited(data, {"xl/worksheets/sheet2.xml": lambda xml: xml[:-30]})
+    assert opened(damaged).sheet.name == "Uno"
+
+
+@pytest.mark.parametrize(
     ("merged", "begins"),
-    [("A1:H1", "D"), ("C2:F2", "G"), ("D4:E5", "F"), ("A8:H8", "D")],  # a title, several columns, empty, a note below
+    [("A1:H1", "D"), ("C2:F2", "G"), ("D4:E5", "G"), ("A8:H8", "D")],  # a title, several columns, empty, a note below
 )
 def test_answers_are_behind_merged_cells(merged: str, begins: str) -> None:
     data = workbook_of(("Visitas",), *LIST, change=lambda book: first_sheet(book).merge_cells(merged))
@@ -634,10 +693,11 @@ def test_cover_or_title_is_not_a_list_of_places() -> None:
         opened(workbook_of(("Informe de visitas",), ("sitio", "nota"), ("Tequila", "x")))
 
 
-def with_summary(data: bytes) -> openpyxl.Workbook:
-    """Answer rows with a workbook of two columns, and a summary."""
+def with_summary(data: bytes, summary: Summary = SUMMARY, *, cached: bool = False) -> openpyxl.Workbook:
+    """Answer rows with a workbook of two columns, and a summary; `cached` has the values of its formulas."""
     columns = in_language(match_columns([], ["outcome", "cvegeo"]), "es")
-    return openpyxl.load_workbook(io.BytesIO(answer_all(open_rows(data), ANSWER, XLSX, columns, SUMMARY)))
+    written = io.BytesIO(answer_all(open_rows(data), ANSWER, XLSX, columns, summary))
+    return openpyxl.load_workbook(written, data_only=cached)
 
 
 @pytest.mark.parametrize("sheet", ["Localidades", "D'Or & más"])
@@ -656,6 +716,42 @@ def test_summary_counts_the_outcomes_of_the_list_by_formulas(sheet: str) -> None
     assert [*first_sheet(book).iter_rows(values_only=True)] == [
         ("Localidad", "Resultado", "Clave INEGI (CVEGEO)"), ("Zapopan", "idéntica", "141200001"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_sheet", [True, False])
+def test_summary_has_values_that_programs_read_without_computing(*, is_sheet: bool) -> None:
+    """Telephones, the preview of a mail, and pandas show formulas by the value that is stored beside them."""
+    data = (
+        workbook_of(("Localidad",), ("Zapopan",), ("Tesistán",))
+        if is_sheet
+        else "Localidad\nZapopan\nTesistán\n".encode()
+    )
+    summary = SUMMARY._replace(areas={"municipio": "Zapopan", "estado": "Jalisco"})
+    rows = [*with_summary(data, summary, cached=True)["Resumen"].iter_rows(values_only=True)]
+    assert rows[4:] == [
+        ("Estado de todas las filas", "Jalisco"), ("Municipio de todas las filas", "Zapopan"),
+        (None, None), (None, None),
+        ("idéntica", 2), ("con diferencias menores", 0), ("por decidir", 0), ("no encontrada", 0), ("ilegible", 0),
+        ("elegida", 0), ("aceptada sin revisar", 0), ("ninguna de las opciones", 0),
+        ("totales y notas, sin cambios", 0), ("Filas", 2),
+    ]  # fmt: skip
+    formulas = dict(
+        cast("Iterator[tuple[str, str]]", with_summary(data, summary)["Resumen"].iter_rows(values_only=True))
+    )
+    assert formulas["totales y notas, sin cambios"] == "=B18-SUM(B9:B16)"
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_summary_that_comes_back_is_replaced(*, is_saved: bool) -> None:
+    """A spreadsheet that has saved it gives its part another name."""
+    columns = in_language(match_columns([], ["outcome", "cvegeo"]), "es")
+    first = answer_all(opened(workbook_of(HEADER, PLACE)), ANSWER, XLSX, columns, SUMMARY)
+    if is_saved:
+        openpyxl.load_workbook(io.BytesIO(first)).save(file := io.BytesIO())
+        first = file.getvalue()
+    book = with_summary(first, SUMMARY._replace(release="2026-01"), cached=True)
+    assert book.sheetnames == ["Sheet", "Resumen"]
+    assert book["Resumen"]["B1"].value == "2026-01"
 
 
 def test_summary_has_a_name_of_its_own_and_spares_strict_workbooks() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 import tracemalloc
 import zipfile
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from openpyxl.styles import Font, PatternFill
 
 from localidades_api.bulk import workbook_writers
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX
 from localidades_api.bulk.input_rows import POINTS, Answer
@@ -22,6 +24,7 @@ from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import write_csv
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from tests.support.bulk import answer_all, open_rows, rows_in
 from tests.support.workbooks import SHEET, add_nameless, edited, shared_texts, workbook_of
 
@@ -209,10 +212,10 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
             ("renamed macros", edited(SOUND, {"XL\\VBAproject.bin": lambda _: b"x"}), "^The workbook has macros"),
             ("macros", edited(SOUND, {"xl/vbaProject.bin": lambda _: b"x"}), "^The workbook has macros: save it as"),
             ("links", edited(SOUND, {"xl/externalLinks/externalLink1.xml": lambda _: b"<a/>"}), "links to other files"),
-            ("bomb", unpacked_to(513), "than 512 MB"),
+            ("bomb", unpacked_to(1025), "than 512 MB"),
             ("small bomb", unpacked_to(65), "to 200 times its size"),
             ("bzip2", _FILE.getvalue(), CANT),
-            ("large", SOUND + b" " * (20 * 1024**2), "larger than 20 MB"),
+            ("large", SOUND + b" " * (40 * 1024**2), "larger than 20 MB"),
             ("empty", workbook_of(), "^The sheet is empty: begin it with the columns `nombre,municipio,estado`"),
             ("long row", workbook_of(("nombre",), ["x" * 32000] * 40), "Row 2 of the sheet is longer than 1 MB"),
         ]
@@ -221,6 +224,23 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
 def test_unreadable_workbook_is_explained(data: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError, match=sentence):
         opened(data)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_workbook_that_comes_back_with_its_answers_has_room_for_them(language: Language) -> None:
+    """A sender's workbook of 20 MB is larger with the columns that it got."""
+
+    def with_picture(data: bytes) -> bytes:
+        file = io.BytesIO(data)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr("xl/media/image1.png", os.urandom(20 * 1024**2))
+        return file.getvalue()
+
+    with pytest.raises(UnreadableBodyError, match="larger than 20 MB"):
+        opened(with_picture(SOUND))
+    columns = in_language(MATCH_COLUMNS, language)
+    own = with_picture(answer_all(opened(SOUND), ANSWER, XLSX, columns))
+    assert values(answered(opened(own)))[1][:2] == ["A", "exact"]
 
 
 def test_workbook_may_have_a_thousand_members() -> None:

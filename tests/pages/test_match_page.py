@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
+from unittest.mock import ANY
 
 import openpyxl
 import pytest
 from openpyxl.styles import Font
-from playwright.async_api import Browser, FilePayload, Locator, Page, expect
+from playwright.async_api import Browser, FilePayload, FloatRect, Locator, Page, expect
 
 from localidades_api.bulk.workbook_writers import _NUMBERS
 from localidades_api.html.static_files import STATIC
@@ -439,6 +441,9 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     assert sheet["A1"].font.bold
     assert workbook["Portada"]["A1"].value == "Visitas"
     assert workbook["Summary"]["A1"].value == "Release"
+    computed = openpyxl.load_workbook(io.BytesIO(content), data_only=True)["Summary"]
+    counted = [row for row in computed.iter_rows(min_row=6, values_only=True) if row[1]]
+    assert counted == [("exact", 1), ("none", 2), ("chosen", 2), ("Rows", 5)]
     [numbers] = re.findall(r"NUMBERS = new Set\((.*)\)", (STATIC / "workbook.js").read_text(encoding="utf-8"))
     assert {*json.loads(numbers)} == _NUMBERS - {"margin", "distancia"}  # which a choice doesn't have
 
@@ -480,6 +485,87 @@ async def test_saved_file_is_saved_without_the_service_and_recognized_when_it_co
         await page.goto(f"{PAGE}&lang=es")
 
 
+BUTTONS = {
+    "en": ("Choose a file", "Add keys", "Download Excel"),
+    "es": ("Elegir archivo", "Asignar claves", "Descargar Excel"),
+}
+
+
+@pytest.mark.parametrize(("saved_in", "opened_in"), [("en", "es"), ("es", "en")])
+async def test_decisions_come_back_from_a_file_in_the_other_language(
+    page: Page, base: str, saved_in: str, opened_in: str
+) -> None:
+    places = [("Ninguno", "Municipio 001", "Ags."), ("Aguascalientes", "Municipio 001", "Ags.")]
+    await page.goto(f"{PAGE}&lang={saved_in}")
+    label, add, download = BUTTONS[saved_in]
+    await choose(page, file_of("a.xlsx", workbook_of(("Localidad", "Municipio", "Estado"), *places)), label)
+    await press(page, add)
+    await question(page, "Ninguno, Municipio 001").get_by_role("radio").first.check()
+    content = (await downloaded(page, download))[1]
+    await page.goto("about:blank")
+    await forget(page, base)
+    await page.goto(f"{PAGE}&lang={opened_in}")
+    label, add, _ = BUTTONS[opened_in]
+    await choose(page, file_of("a.xlsx", content), label)
+    await press(page, add)
+    await expect(page.locator("#kept")).to_contain_text("1")
+    await expect(question(page, "Ninguno, Municipio 001").get_by_role("radio").first).to_be_checked()
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, base: str, language: str) -> None:
+    """Somebody else has answered the doubts: with a key, one without its zero, a copied option, and a word."""
+    label, add, download = BUTTONS[language]
+    rows = [*[("Ninguno", "Ags.", folio) for folio in range(5)], ("Xyzzy", "Ags.", 5)]
+    await page.goto(f"{PAGE}&lang={language}")
+    await choose(page, file_of("a.xlsx", workbook_of(("Localidad", "Estado", "Folio"), *rows)), label)
+    await press(page, add)
+    book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, download))[1]))
+    option = "010010003 Ninguno (0003), Municipio 001 (50)"
+    for row, key in enumerate(("010010003", 10010002, option, "no sé", None, "010010001"), 2):
+        book.worksheets[0].cell(row, 5, key)
+    book.save(file := io.BytesIO())
+    await page.goto("about:blank")
+    await forget(page, base)
+    await page.goto(f"{PAGE}&lang={language}")
+    await choose(page, file_of("a.xlsx", file.getvalue()), label)
+    await press(page, add)
+    typed = page.locator("#typed")
+    await expect(typed).to_contain_text(": 4.")
+    await expect(typed).to_contain_text("no sé")
+    assert await axe_faults(page) == {}
+    for width in (390, 1366):
+        await page.set_viewport_size({"width": width, "height": 900})
+        await typed.scroll_into_view_if_needed()
+        await page.screenshot(path=SCREENSHOTS / f"match-typed-{language}-{width}.png")
+    await typed.get_by_role("button").click()
+    keys = page.locator("#every tbody tr td:nth-child(4)")
+    await expect(keys).to_have_text(["010010003", "010010002", "010010003", "010010001"])
+    await expect(page.locator("#decided")).to_contain_text("3 de 4" if language == "es" else "3 of 4")
+    again = rows_in((await downloaded(page, download))[1])
+    assert [list(row.values())[3:5] for row in again] == [
+        ["chosen" if language == "en" else "elegida", "010010003"], [ANY, "010010002"], [ANY, "010010003"],
+        ["ambiguous" if language == "en" else "por decidir", ""], [ANY, ""], [ANY, "010010001"],
+    ]  # fmt: skip
+    assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
+
+
+async def test_web_page_that_a_portal_names_xls_is_matched_and_saved(page: Page) -> None:
+    rows = "<tr><td colspan=2>Padrón<tr><th>Localidad<th>Estado<tr><td>Aguascalientes<td>Ags.<tr><td>Ninguno<td>Ags."
+    await choose(page, file_of("padron.xls", f"<html><body><table>{rows}</table>".encode()))
+    await expect(page.locator("#summary")).to_have_text(
+        "Sheet “Sheet1”, header in row 2, 2 rows. Name: Localidad · Estado: Estado"
+    )
+    await press(page)
+    await question(page, "Ninguno").get_by_role("radio").first.check()
+    name, content = await downloaded(page)
+    assert name == "padron-match.csv"
+    assert content.startswith(b"\xef\xbb\xbfLocalidad,Estado,match_outcome")
+    assert [row["match_outcome"] for row in rows_in(content)] == ["exact", "chosen"]
+    book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, "Download Excel"))[1]))
+    assert [cell.value for cell in book.worksheets[0][4]][:3] == ["Ninguno", "Ags.", "chosen"]
+
+
 async def kept(page: Page) -> None:
     """Wait until the browser lets people leave without asking, because it has kept what was decided."""
     await page.wait_for_function("""() => window.dispatchEvent(new Event("beforeunload", { cancelable: true }))""")
@@ -501,7 +587,11 @@ async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
     await expect(resume).to_contain_text("“visitas.csv”: Quedan 2 dudas")
     await resume.get_by_role("button", name="Continuar").click()
     await expect(page.locator("#kept")).to_have_text("Se conservó lo que usted decidió de 2 filas.")
-    await expect(question(page, "Fila 4").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    folded = question(page, "Fila 4")
+    await expect(folded.get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    boxes = [await one.bounding_box() for one in (folded, folded.get_by_role("radio", name="Ninguno (0003)"))]
+    frame, radio = (cast("FloatRect", box) for box in boxes)
+    assert frame["x"] < radio["x"] < frame["x"] + 50  # below the legend, not beside it
     await expect(resume).to_be_hidden()
     await page.goto(PAGE)
     await expect(resume).to_contain_text("2 doubts are left")

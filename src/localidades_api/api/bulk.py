@@ -125,8 +125,8 @@ class MatchQuery(MatchOptions, BulkQuery):
     summary: Annotated[
         bool,
         Field(
-            description="Of a workbook: add a sheet with the release, the date, the credit and how many rows have each"
-            " outcome.",
+            description="Of a workbook: add a sheet with the release, the date, the credit, what holds for all rows,"
+            " and how many have each outcome.",
             examples=[True],
         ),
         with_message(refuse_value("", ("true", "false"))),
@@ -205,8 +205,8 @@ async def match_localities(
     fields = split_fields(query.fields)
     columns = match_columns(fields, split_fields(query.answer_columns) or None)
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
-    summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
     roles, named = await _roles(query, names, releases, query.release)
+    summary = Summary(release.name, release.credit(query.lang), query.sure, roles.areas) if has_summary else None
     subject = Subject(roles, named, columns, summary)
     answering = _matching(names, release, query.sure, fields, database, borders_of(exchange.request, releases))
     return respond(exchange, query, release, subject, answering)

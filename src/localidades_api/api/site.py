@@ -58,7 +58,7 @@ async def show_match_page(
     builder.check_modified()
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
     context: dict[str, Any] = {
-        "outcomes": {code: name_outcome(code, builder.language) for code in OUTCOMES},
+        "outcomes": {code: {one: name_outcome(code, one) for one in LANGUAGES} for code in OUTCOMES},
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,
         "states": await repository.list_states(builder.release) if builder.wants_html else [],

@@ -148,6 +148,12 @@ def quote_names(sentences: str) -> str:
     return _QUOTED.sub(r"“\1”", sentences)
 
 
+@lru_cache(maxsize=1000)  # many rows have the same problem
+def say_sentences(sentences: str, language: Language) -> str:
+    """Return sentences of the service in a language, for people."""
+    return quote_names(" ".join(map(lenient_translator(language), _BETWEEN_SENTENCES.split(sentences))))
+
+
 def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
     """Return the columns with the headers and the words of a language, for people; English has the codes, for programs.
 
@@ -155,16 +161,11 @@ def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
     """
     if language == LANGUAGES[0]:
         return columns
-    translate = lenient_translator(language)
-
-    @lru_cache(maxsize=1000)  # many rows have the same problem
-    def say(sentences: str) -> str:
-        return quote_names(" ".join(map(translate, _BETWEEN_SENTENCES.split(sentences))))
 
     def observe(answer: Answer) -> str:
         withdrawn = answer.get("withdrawn")
         note = f"INEGI has withdrawn the place with the key {withdrawn}." if withdrawn else None
-        return say(" ".join(filter(None, (answer["problem"], note))))
+        return say_sentences(" ".join(filter(None, (answer["problem"], note))), language)
 
     words: Mapping[str, Callable[[Answer], str]] = {
         "outcome": lambda answer: name_outcome(answer["outcome"], language),

@@ -1,5 +1,8 @@
 """The formats of rows, and the reader of each."""
 
+import weakref
+from codecs import BOM_UTF8
+from tempfile import TemporaryFile
 from typing import IO, Final, Literal, TypeAlias
 
 from localidades_api.bulk.input_rows import ROLES, Named, Roles
@@ -7,7 +10,8 @@ from localidades_api.bulk.options import MatchReadingOptions
 from localidades_api.bulk.readers import CsvReader, JsonReader, NdjsonReader, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.files.kinds import ZIP
+from localidades_api.files.kinds import START, ZIP, describe_kind
+from localidades_api.files.web_page import WebPageError, write_workbook
 from localidades_api.names.reading.areas import AreaBook
 
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -35,12 +39,19 @@ def reader(
     """Return the reader of a format; `named` has the header of each role that the sender names.
 
     A workbook that is sent as CSV is read as one, and the other way round: it is the usual mistake, and the bytes leave
-    no doubt.
+    no doubt. So is the table of a web page, which portals call `.xls`.
     """
     if media_type in {XLSX, "text/csv"}:
         start = file.tell()
-        media_type = XLSX if file.read(len(ZIP)) == ZIP else "text/csv"
+        head = file.read(START)
+        media_type = XLSX if head.startswith(ZIP) else "text/csv"
         file.seek(start)
+        is_web_page = (describe_kind(head.removeprefix(BOM_UTF8)) or "").startswith("a web page")
+        if is_web_page and (workbook := _workbook_of(file)):
+            rows = XlsxReader(workbook, roles, named or {}, sheet, header_row)
+            rows.layout.has_bom = True  # it was a table for Excel
+            weakref.finalize(rows, workbook.close)
+            return rows
     if media_type == XLSX:
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
@@ -52,3 +63,15 @@ def reader(
     if header_row is not None:
         raise UnreadableBodyError("Only CSV and workbooks have a header: leave out `header_row`.")
     return (JsonReader if media_type == "application/json" else NdjsonReader)(file, roles, named or {})
+
+
+def _workbook_of(page: IO[bytes]) -> IO[bytes] | None:
+    """Return the tables of a web page as a workbook; None if it has none, or too many, with the page as it was."""
+    start, workbook = page.tell(), TemporaryFile()  # noqa: SIM115  # closed with its reader
+    try:
+        write_workbook(page, workbook)
+    except WebPageError:
+        workbook.close()
+        page.seek(start)
+        return None
+    return workbook

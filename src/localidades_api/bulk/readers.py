@@ -90,6 +90,7 @@ class RowReader(ABC):
         self._roles = roles
         self._named = named
         self.count = 0
+        self.note: str | None = None  # what a person should know of what is read, and of where the answers are
         head = file.read(START)
         self._is_utf16 = head.startswith(_BOMS_OF_UTF16)
         self.layout = Dialect(has_bom=self._is_utf16 or head.startswith(_BOM))

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
 from typing import IO, NamedTuple, cast
@@ -26,6 +26,7 @@ from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
 from localidades_api.files.kinds import describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
+    MAX_COLUMNS,
     Range,
     Sheet,
     SheetRow,
@@ -35,16 +36,23 @@ from localidades_api.files.workbook import (
     column_name,
     find_sheet,
     is_workbook,
+    list_sheets,
     refusal_of_cell,
 )
 
 _MAX_WORKBOOK = 20 * 1024**2  # bytes
 _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
+_ROOM = 2  # times as many of both has a workbook that comes back with the columns of an earlier answer
 MAX_SHEET_ROWS = 1_000_000
 _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
+_MAX_OTHERS = 10  # sheets that are looked at besides the one that is read
 _MAX_TITLES = 20  # rows, the header among them
+_TOO_LARGE = "The workbook is larger than 20 MB: save its sheet as CSV (UTF-8)."
+_UNPACKS_TOO_LARGE = (
+    "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV (UTF-8)."
+)
 # Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
@@ -86,12 +94,17 @@ class XlsxReader(TableReader):
         self._named_row = header_row
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
-        self.note: str | None = None  # what a person should know of where the answers are
+        self.placing: str | None = None  # what a person should know of where the answers are
+        self._others: str | None = None  # and of the other sheets
+        self._filled = set[
+            int
+        ]()  # columns that have a value in the first rows of the list without an empty one between
         self._filter: Range | None = None
         self._merges: list[Range] = []
         self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first
         with self.refusing_damage():
-            self.workbook = Workbook(_open_workbook(file))
+            archive, self._excess = _open_workbook(file)
+            self.workbook = Workbook(archive)
             self.sheet = find_sheet(self.workbook, sheet)
         self._is_sheet_named = sheet is not None
 
@@ -128,26 +141,45 @@ class XlsxReader(TableReader):
         error: UnreadableBodyError | None = None
         found: list[_Header] = []
         headless: _Header | None = None
+        others: Sequence[Sheet] = ()
         kinds = list(self._roles.needed)
         sheets = [self.sheet] if self._is_sheet_named else self._visible
-        for sheet in sheets:
+        for number, sheet in enumerate(sheets, 1):
             rows, is_empty = yield from self._first_rows(sheet)
             header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
             headless = headless or self._without_header(sheet, rows, is_alone=len(sheets) == 1)
             if isinstance(header, _Header):
                 found.append(header)
                 if header.assignment.kind == kinds[0]:
+                    others = sheets[number:][:_MAX_OTHERS]
                     break
             elif error is None:
                 error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
         if headless is not None and (self._named_row == 0 or not found):
             found = [headless]
+        if self._excess and not any(begin_of_answers(one.columns) is not None for one in found):
+            raise UnreadableBodyError(self._excess)
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
         self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
+        yield from self._mention_lists(others)
+
+    def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
+        """Note which of some sheets have a list of the same kind, which nobody has asked for."""
+        lists: list[Sheet] = []
+        for sheet in sheets:
+            with suppress(WorkbookError, *DAMAGE):  # it is only copied
+                rows, is_empty = yield from self._first_rows(sheet)
+                header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
+                is_list = isinstance(header, _Header) and header.assignment.kind == self.assignment.kind
+                if is_list and rows[-1].number > cast("_Header", header).number:
+                    lists.append(sheet)
+        if lists:
+            names = list_sheets(lists)
+            self._others = f"Only the sheet `{self.sheet.name}` is read, although there is a list in {names} as well."
 
     def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[SheetRow], bool]]:
         """Return the rows that may be the header, and whether the sheet is empty."""
@@ -217,14 +249,18 @@ class XlsxReader(TableReader):
         return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
-        """Count the rows and the columns, and find the digits of keys."""
+        """Count the rows and the columns from the header on, and find the digits of keys."""
         used = {at for at, _ in self.assignment.by_role.values()}
         is_below = not self.header_row
+        end = self.header_row  # of the rows without an empty one between, which spreadsheets sort as a list
         for row in self.workbook.rows(self.sheet, take=self._take_range):
             yield
-            if row is None:
+            if row is None or row.number < self.header_row:
                 continue
             self.width = max(self.width, len(row))
+            if row.number == (end or row.number):
+                self._filled.update(at for at, value in enumerate(row) if value)
+                end = row.number + 1
             if not is_below:
                 is_below = row.number == self.header_row
                 continue
@@ -237,6 +273,7 @@ class XlsxReader(TableReader):
             self._measure_keys(row)
         self._merges = [merge for merge in self._merges if merge.left in used]
         yield from self._place_answers(min(used), max(used))
+        self.note = " ".join(filter(None, (self.placing, self._others))) or None
 
     def _take_range(self, element: str, cells: Range) -> None:
         if element == "autoFilter":
@@ -270,8 +307,14 @@ class XlsxReader(TableReader):
             if one.left <= first and last <= one.right and self._can_grow(name, one, tables):
                 self.grown = name, one
                 return
-        if begun or any(one.left > last for one in ranges.values()):
-            self.note = (
+        self._filled.update(
+            *(range(left, right + 1) for left, right in self._merged.items() if last <= left in self._filled)
+        )
+        is_apart = not self._filled.issuperset(range(first, self.width))
+        if is_apart and own is None:
+            self.width = min(self.width + 1, MAX_COLUMNS)  # or the answers would be sorted with what is beside the list
+        if is_apart or begun or any(one.left > last for one in ranges.values()):
+            self.placing = (
                 f"The answers begin in column {column_name(self.width)}, with other cells between them and the list,"
                 " and don't move when the list is sorted: move those cells to another sheet, and send the workbook"
                 " again."
@@ -355,22 +398,24 @@ class _MergedCells:
         }
 
 
-def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
-    """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
-    if (size := file.seek(0, io.SEEK_END)) > _MAX_WORKBOOK:
-        raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
+def _open_workbook(file: IO[bytes]) -> tuple[zipfile.ZipFile, str | None]:
+    """Open a workbook; return also why it is too large, unless it has the columns of an earlier answer.
+
+    Raise UnreadableBodyError if it is larger than that, or has what is not read.
+    """
+    if (size := file.seek(0, io.SEEK_END)) > _ROOM * _MAX_WORKBOOK:
+        raise UnreadableBodyError(_TOO_LARGE)
     file.fileno()  # moves a file that is still in memory to the disk
     file.flush()
     archive = zipfile.ZipFile(limit_reads(file))
     members = archive.infolist()
-    if find_excess(members, size, _MAX_UNPACKED):
-        raise UnreadableBodyError(
-            "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV"
-            " (UTF-8)."
-        )
+    if find_excess(members, size, _ROOM * _MAX_UNPACKED):
+        raise UnreadableBodyError(_UNPACKS_TOO_LARGE)
     if not is_workbook(archive):
         raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():
         if any(canonical_name(member.filename).startswith(canonical_name(start)) for member in members):
             raise UnreadableBodyError(sentence)
-    return archive
+    if size > _MAX_WORKBOOK:
+        return archive, _TOO_LARGE
+    return archive, _UNPACKS_TOO_LARGE if find_excess(members, size, _MAX_UNPACKED) else None

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -13,7 +14,7 @@ from zipfile import ZIP_DEFLATED, ZipExtFile, ZipFile, ZipInfo
 
 import xlsxwriter
 
-from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, numbered, quote_names
+from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, numbered, quote_names, say_sentences
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
@@ -25,6 +26,7 @@ from localidades_api.files.workbook import (
     DAMAGE,
     MAX_COLUMNS,
     Range,
+    Sheet,
     SheetRow,
     Workbook,
     column_name,
@@ -106,45 +108,72 @@ def _widths(columns: AnswerColumns, headers: Sequence[str]) -> list[int]:
 
 
 class Summary(NamedTuple):
-    """The facts on a summary sheet: the release, the credit of its data, and the probability of certain rows."""
+    """The facts on a summary sheet: the release, the credit of its data, and how the rows were matched."""
 
     release: str
     credit: str
-    sure: float
+    sure: float  # the probability of certain rows
+    areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
 
-    def _draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
-        """Return the sheet; its formulas agree with what a person changes on the page or in the workbook."""
-        say = _say(columns.language)
-        today = datetime.now(_CENTRAL_TIME).date().isoformat()
-        rows = [("Release", self.release), ("Date", today), ("Source", self.credit)]
-        rows.append(("Minimum certainty", f"{100 * self.sure:g} %"))
-        lines = [_Cells.text(say(name), at, 0) + _Cells.text(text, at, 1) for at, (name, text) in enumerate(rows, 1)]
+
+class _SummarySheet:
+    """The summary sheet of a workbook that is being written: the facts, and how many rows have each outcome.
+
+    It is drawn at the end, because telephones, mail and pandas show only the values of its formulas; these agree with
+    what a person changes in the workbook. `static/workbook.js` replaces the values.
+    """
+
+    def __init__(self, summary: Summary, reader: RowReader, columns: AnswerColumns, sheet: str, at: int) -> None:
+        self._summary = summary
+        self._note = reader.note
+        self._columns = columns
+        self._say = _say(columns.language)
         quoted, letters = sheet.replace("'", "''"), column_name(at)
-        for number, code in enumerate(OUTCOMES, len(lines) + 2):
-            word = name_outcome(code, columns.language)
+        self._range = f"'{quoted}'!{letters}:{letters}"
+        self._outcomes = Counter[str]()
+        self.member = ""  # that it is written to; none in a workbook of the strict kind, or with damaged lists of parts
+
+    def count(self, answer: Answer) -> None:
+        """Count the outcome of a row."""
+        self._outcomes[answer["outcome"]] += 1
+
+    def draw(self) -> bytes:
+        """Return the sheet, when all rows have been counted."""
+        summary, language = self._summary, self._columns.language
+        note = say_sentences(self._note, language) if self._note else ""
+        facts = [
+            ("Release", summary.release), ("Date", datetime.now(_CENTRAL_TIME).date().isoformat()),
+            ("Source", summary.credit), ("Minimum certainty", f"{100 * summary.sure:g} %"),
+            *((name, summary.areas.get(role, "")) for role, name in _OF_ALL.items()), ("Note", note),
+        ]  # fmt: skip
+        # Formulas stay in their rows: a spreadsheet that has saved the workbook lists them elsewhere, too.
+        lines = {at: (self._say(name), _Cells.text(fact, at, 1)) for at, (name, fact) in enumerate(facts, 1) if fact}
+        first = len(facts) + 2
+        rest, total = first + len(OUTCOMES), first + len(OUTCOMES) + 1
+        for at, code in enumerate(OUTCOMES, first):
+            word = name_outcome(code, language)
             given = f"{word}*" if code == "accepted" else word  # a percentage follows
-            formula = escape(f"COUNTIF('{quoted}'!{letters}:{letters},\"{given}\")", quote=False)
-            lines.append(_Cells.text(word, number, 0) + f'<c r="B{number}"><f>{formula}</f></c>')
-        numbers = [number for number in range(1, len(lines) + 2) if number != len(rows) + 1]
-        data = "".join(f'<row r="{number}">{cells}</row>' for number, cells in zip(numbers, lines, strict=True))
+            formula = escape(f'COUNTIF({self._range},"{given}")', quote=False)
+            lines[at] = word, f'<c r="B{at}"><f>{formula}</f><v>{self._outcomes[code]}</v></c>'
+        others = f"B{total}-SUM(B{first}:B{rest - 1})"  # which only a person knows
+        lines[rest] = self._say("no place, unchanged"), f'<c r="B{rest}"><f>{others}</f><v>0</v></c>'
+        lines[total] = self._say("Rows"), f'<c r="B{total}"><v>{self._outcomes.total()}</v></c>'
+        data = "".join(f'<row r="{at}">{_Cells.text(name, at, 0)}{cell}</row>' for at, (name, cell) in lines.items())
         widths = '<cols><col min="1" max="1" width="32" customWidth="1"/></cols>'
         return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
 
-    def add(
-        self, workbook: Workbook, changed: Mapping[str, bytes], columns: AnswerColumns, sheet: str, at: int
-    ) -> dict[str, bytes]:
-        """Return the members of a workbook that change when it gets the sheet, which counts the outcomes in a column.
-
-        There are none if it is of the strict kind, or if its lists of parts, which reading does not need, are damaged.
-        """
-        book, drawn = workbook.member, self._draw(columns, sheet, at)
+    def add(self, workbook: Workbook, sheet: str, changed: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return the members of a workbook that change when it gets the summary of a sheet."""
+        book = workbook.member
         listed = changed.get(book) or workbook.read(book)
         if b"purl.oclc.org" in listed:
             return {}
-        if earlier := workbook.find(_SUMMARY):
-            return {earlier: drawn}
+        earlier = (one.member for one in workbook.sheets if _is_summary(workbook, one))
+        if former := next(earlier, workbook.find(_SUMMARY)):
+            self.member = former if former != sheet else ""
+            return {}
         taken = {one.name.casefold() for one in workbook.sheets}
-        name = next(one for one in numbered(_say(columns.language)("Summary")) if one.casefold() not in taken)
+        name = next(one for one in numbered(self._say("Summary")) if one.casefold() not in taken)
         folder, _, file = workbook.part_of(book).rpartition("/")
         relation = f'xmlns:r="{_RELATIONS}" r:id="rIdSummary"'
         added = {
@@ -155,13 +184,27 @@ class Summary(NamedTuple):
             ),
             book: ("sheets", f'sheet name="{escape(name)}" sheetId="{workbook.free_id}" {relation}'),
         }
-        members = {_SUMMARY: drawn}
+        members: dict[str, bytes] = {}
         with suppress(*DAMAGE):
             for part, element in added.items():
                 member = workbook.find(part)
                 members[member] = put_last(changed.get(member) or workbook.read(member), *element)
+            self.member = _SUMMARY
             return members
         return {}
+
+
+def _is_summary(workbook: Workbook, sheet: Sheet) -> bool:
+    """Return whether a sheet is the summary of an earlier answer, which spreadsheets move to another part."""
+    names, starts = ({_say(language)(word) for language in LANGUAGES} for word in ("Summary", "Release"))
+    if sheet.name.partition(" (")[0] not in names:
+        return False
+    first = next(filter(None, workbook.rows(sheet)), [""])
+    return first[0] in starts
+
+
+# The areas of rows that give none, and what the summary calls them.
+_OF_ALL = {"estado": "Estado of all rows", "municipio": "Municipio of all rows"}
 
 
 def _say(language: Language) -> Callable[[str], str]:
@@ -175,9 +218,10 @@ _SUMMARY = "xl/worksheets/summary_of_answers.xml"
 
 
 class _Archive:
-    """A workbook being written; its sheet comes last."""
+    """A workbook being written; its sheet comes last, and then the summary if it gets one."""
 
-    def __init__(self) -> None:
+    def __init__(self, summary: _SummarySheet | None) -> None:
+        self._summary = summary
         self._sink = Sink()
         self._zip = ZipFile(self._sink, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
         self._sheet: IO[bytes] = io.BytesIO()
@@ -185,24 +229,30 @@ class _Archive:
 
     def begin(
         self,
-        source: ZipFile,
+        workbook: Workbook,
         sheet: str,
         changed: Mapping[str, bytes],
         name: Callable[[str], str] = str,
     ) -> None:
         """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
+        source, later = workbook.archive, {sheet}
+        if self._summary:
+            changed = {**changed, **self._summary.add(workbook, sheet, changed)}
+            later |= {self._summary.member} - {""}
         for member in source.infolist():
             if member.filename in changed:
                 self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
-            elif member.filename != sheet and not is_folder(member):
+            elif member.filename not in later and not is_folder(member):
                 with source.open(member) as old, self._zip.open(_entry(name(member.filename)), "w") as new:
                     copyfileobj(old, new)
         for added in changed.keys() - set(source.namelist()):
             self._zip.writestr(_entry(added), changed[added])
         self._sheet = self._zip.open(_entry(name(sheet)), "w")
 
-    def add(self, xml: bytes) -> bytes:
-        """Add to the sheet; return the bytes that can be sent."""
+    def add(self, xml: bytes, answer: Answer | None = None) -> bytes:
+        """Add to the sheet, a row with its answer if there is one; return the bytes that can be sent."""
+        if answer and self._summary:
+            self._summary.count(answer)
         self._size += len(xml)
         if self._size > _MAX_SHEET:
             raise UnreadableBodyError("The answers are more than a workbook can have: ask for CSV.")
@@ -212,6 +262,10 @@ class _Archive:
     def end(self) -> bytes:
         """Return the rest."""
         self._sheet.close()
+        if self._summary and self._summary.member:
+            entry = _entry(self._summary.member)
+            entry.comment = b"summary"  # for `static/workbook.js`
+            self._zip.writestr(entry, self._summary.draw())
         self._zip.close()
         return self._sink.drain()
 
@@ -231,10 +285,10 @@ class SheetWriter:
 
     def __init__(self, reader: RowReader, columns: AnswerColumns, summary: Summary | None = None) -> None:
         self._reader = cast("XlsxReader", reader)
-        self._columns = columns
-        self._summary = summary
         self._at = self._reader.width
-        if self._at + len(columns.cells) > MAX_COLUMNS:
+        placing = self._reader.placing
+        self._said = [say_sentences(placing, columns.language)] if placing else []  # in the sheet, behind the answers
+        if self._at + len(columns.cells) + len(self._said) > MAX_COLUMNS:
             raise UnreadableBodyError(
                 f"The sheet has a value in column {column_name(self._at - 1)}, which leaves no room for the answers:"
                 " remove it."
@@ -244,7 +298,8 @@ class SheetWriter:
         self._names = columns.headers((self._reader.layout.columns or ())[: self._at])
         self._widths = _widths(columns, self._names)
         self._growth = _Growth(*self._reader.grown, self._at, self._names) if self._reader.grown else None
-        self._archive = _Archive()
+        drawn = _SummarySheet(summary, reader, columns, self._reader.sheet.name, self._at) if summary else None
+        self._archive = _Archive(drawn)
         self._source: IO[bytes] = io.BytesIO()
         self._tag = ""  # the prefix of XML's names
 
@@ -257,9 +312,7 @@ class SheetWriter:
                 changed[workbook.member] = self._growth.grow_name(workbook.read(workbook.member), sheet.number)
             elif self._growth:
                 changed[self._growth.member] = self._growth.grow_table(workbook.read(self._growth.member))
-            if self._summary:
-                changed |= self._summary.add(workbook, changed, self._columns, sheet.name, self._at)
-            self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
+            self._archive.begin(workbook, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
             first = next(iter(self._reader), None)
             row = self._reader.header or (cast("SheetRow", first.sent) if first else None)
@@ -269,7 +322,9 @@ class SheetWriter:
         """See `AnswerWriter`."""
         sent = cast("SheetRow", row.sent)
         before = self._copy(sent)
-        return self._archive.add(before + _as_xml(self._cells.answered(answer, sent.number, self._at, self._tag)))
+        return self._archive.add(
+            before + _as_xml(self._cells.answered(answer, sent.number, self._at, self._tag)), answer
+        )
 
     def end(self) -> bytes:
         """See `AnswerWriter`."""
@@ -299,7 +354,7 @@ class SheetWriter:
             return head
         self._copy(row)
         style = f' s="{styles[-1].decode()}"' if styles else ""
-        names = enumerate(self._names, self._at)
+        names = enumerate([*self._names, *self._said], self._at)
         return head + _as_xml("".join(self._cells.text(name, row.number, at, self._tag, style) for at, name in names))
 
     def _copy(self, row: SheetRow) -> bytes:
@@ -417,7 +472,7 @@ class NewSheetWriter:
         self.positions: Mapping[str, int] = {}
         self._answer_columns = columns
         self._cells = _Cells(columns)
-        self._archive = _Archive()
+        self._archive = _Archive(None)
         self._number = 1
         self._tail = b""
 
@@ -441,10 +496,10 @@ class NewSheetWriter:
             sheet.freeze_panes(1, 0)
         with ZipFile(file) as frame:
             head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")
-            changed: dict[str, bytes] = {}
             if self._summary:
-                changed = self._summary.add(Workbook(frame), {}, self._answer_columns, _LIST, self._width)
-            self._archive.begin(frame, _SHEET, changed)
+                drawn = _SummarySheet(self._summary, self._reader, self._answer_columns, _LIST, self._width)
+                self._archive = _Archive(drawn)
+            self._archive.begin(Workbook(frame), _SHEET, {})
         self._tail = end + tail
         return self._archive.add(head)
 
@@ -454,7 +509,7 @@ class NewSheetWriter:
         self._number += 1
         cells = "".join(self._cells.text(value, self._number, at) for at, value in enumerate(sent[: self._width]))
         cells += self._cells.answered(answer, self._number, self._width)
-        return self._archive.add(_as_xml(f'<row r="{self._number}">{cells}</row>'))
+        return self._archive.add(_as_xml(f'<row r="{self._number}">{cells}</row>'), answer)
 
     def end(self) -> bytes:
         """See `AnswerWriter`."""

@@ -476,7 +476,8 @@ class MatchPreview(BaseModel):
         description="Whether a row names the columns; without one, they have the names of their roles.", examples=[True]
     )
     note: str | None = Field(
-        description="That sorting the sheet would part the answers from their rows, and what to do; null if not.",
+        description="That sorting the sheet would part the answers from their rows, and what to do, or that another"
+        " sheet has a list as well; null for neither.",
         examples=[None],
     )
     quantity: int = Field(description="How many rows there are.", ge=0, examples=[200])

@@ -1,4 +1,5 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
+import { readEarlier } from "./match_earlier.js";
 import { sentenceOf } from "./match_sentences.js";
 import { amount, byId, count, say, textsOf, words } from "./match_words.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
@@ -14,7 +15,6 @@ const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "can
 export const faultNames = textsOf("faults");
 export const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
 const KINDS = { 2: "estado", 5: "municipio", 9: "localidad" }; // by the digits of a key
-const OWN_COLUMNS = [/^(Resultado|match\d*_outcome)( \(\d+\))?$/, /^(Clave INEGI \(CVEGEO\)|match\d*_cvegeo)( \(\d+\))?$/];
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
 const hasCandidates = ({ answer }) => answer.candidates.length > 0;
 const others = (rows) => (rows > 1 ? ` (${say("appliesTo", { count: count(rows) })})` : "");
@@ -55,18 +55,18 @@ export class Answers {
 
   // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
   // a place, and `sheet` that of a workbook.
-  show(answers, { headers, release, fields, kind, sheet }) {
+  async show(answers, { headers, release, fields, kind, sheet }) {
     this.kind = kind;
     this.headers = headers;
     this.release = release;
     this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
     this.questions = new Map();
+    await readEarlier(this.answers, (keys) => this.lookUp(keys, kind));
     for (const answer of this.answers) {
-      const own = ownCells(answer.sent);
-      answer.id = JSON.stringify([sheet, answer.number, own ? own.before : Object.values(answer.sent)]);
-      const found = own && decisionOf(own);
-      if (found && !this.decisions.has(answer.id)) this.decisions.set(answer.id, found);
+      const { before, decision } = answer.earlier ?? {};
+      answer.id = JSON.stringify([sheet, answer.number, before ?? Object.values(answer.sent)]);
+      if (decision && !this.decisions.has(answer.id)) this.decisions.set(answer.id, decision);
       answer.isApart = this.hasNoPlace(answer);
       answer.key = this.keyOf(answer);
       const question = this.questions.get(answer.key) ?? { key: answer.key, answer, rows: 0, answers: [] };
@@ -102,8 +102,10 @@ export class Answers {
   }
 
   // Rows with the same candidates and the same faults ask the same question; without candidates, those that say the same.
-  keyOf({ outcome, candidates, sent }) {
-    return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent)]);
+  // One with a key that somebody has typed is a question of its own, or the answer to another one would replace the key.
+  keyOf({ outcome, candidates, sent, earlier }) {
+    const typed = earlier?.isTyped ? earlier.decision.place.cvegeo : undefined;
+    return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent), typed]);
   }
 
   // What a row has now: its outcome, its place if it has one, and the score of one that was accepted unseen.
@@ -279,6 +281,15 @@ export class Answers {
     const missing = places.filter((place) => this.fields.some((name) => place[name] === undefined));
     const keys = [...new Set(missing.map(({ cvegeo }) => cvegeo))];
     if (!keys.length) return;
+    const known = await this.lookUp(keys);
+    for (const place of missing) {
+      const found = known.get(place.cvegeo);
+      for (const name of ["label", ...this.fields]) place[name] = found?.[name] ?? place[name] ?? "";
+    }
+  }
+
+  // Returns the places of keys, of one kind if it is given; not those that the catalogue doesn't have.
+  async lookUp(keys, kind = "") {
     const query = new URLSearchParams({ fields: this.fields.join(","), release: this.release });
     const answer = await fetch(`${this.address}match/?${query}`, {
       method: "POST", headers: { "Content-Type": "application/json" },
@@ -286,8 +297,8 @@ export class Answers {
     });
     if (!answer.ok) throw new Error(String(answer.status));
     const { results } = await answer.json();
-    const known = new Map(keys.map((key, at) => [key, Object.fromEntries(this.fields.map((name) => [name, results[at][name]]))]));
-    for (const place of missing) Object.assign(place, known.get(place.cvegeo));
+    const found = keys.map((key, at) => [key, results[at]]);
+    return new Map(found.filter(([, one]) => isCertain(one) && (!kind || KINDS[one.cvegeo.length] === kind)));
   }
 
   // The address of a place, which may be a municipio or an estado.
@@ -401,6 +412,16 @@ export class Answers {
     return !place && outcome !== "apart";
   }
 
+  // How many rows have each outcome, by the word that the file has for it; none for a row without a place.
+  countInFile() {
+    const counts = new Map();
+    for (const answer of this.answers) {
+      const word = inFile[this.stateOf(answer).outcome] ?? "";
+      counts.set(word, (counts.get(word) ?? 0) + 1);
+    }
+    return counts;
+  }
+
   // What the file says of a row; of one that was accepted unseen, also how probable it is.
   outcomeInFile(answer) {
     const { outcome, score } = this.stateOf(answer);
@@ -420,24 +441,6 @@ function near([first], kind) {
   if (!first || kind === "estado") return "";
   const estado = `estado_id=${Number(first.cvegeo.slice(0, 2))}`;
   return kind === "municipio" ? estado : `municipio_id=${Number(first.cvegeo.slice(0, 5))},${estado}`;
-}
-
-// Returns the cells that an earlier answer has added to a row, and those before them; null if there are none.
-function ownCells(sent) {
-  const headers = Object.keys(sent);
-  const at = headers.findLastIndex((one, index) => OWN_COLUMNS[0].test(one) && OWN_COLUMNS[1].test(headers[index + 1] ?? ""));
-  if (at < 0) return null;
-  const cells = Object.values(sent);
-  const [outcome, cvegeo, label] = cells.slice(at);
-  return { before: cells.slice(0, at), outcome, cvegeo, label };
-}
-
-// Returns what a person had decided according to the cells of an earlier answer.
-function decisionOf({ outcome, cvegeo, label }) {
-  const score = outcome.startsWith(inFile.accepted) ? Number(outcome.match(/\d+/)?.[0]) : undefined;
-  if (outcome === inFile.rejected) return { place: null };
-  if (!cvegeo || (outcome !== inFile.chosen && score === undefined)) return null;
-  return { place: { id: Number(cvegeo), cvegeo, label }, ...(score === undefined ? {} : { score }) };
 }
 
 // Where it will be said how many live at a place.

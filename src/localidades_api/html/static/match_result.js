@@ -114,7 +114,7 @@ export async function match(source, signal) {
   for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
   const { headers } = request;
   const sheet = response.headers.get("Sheet-Name");
-  answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind, sheet });
+  await answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind, sheet });
   table.show();
   // What was kept is of the options that this match has.
   if (known && answers.answers.some(({ id }) => answers.decisions.has(id))) await keepWork().catch(() => {});
@@ -161,7 +161,7 @@ async function written(format, signal) {
 export async function downloadWorkbook(signal) {
   const { change } = await import("./workbook.js"); // which a CSV file doesn't need
   const { content, headerRow, columns: places } = await written("xlsx", signal);
-  save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
+  save(await change(content, headerRow, places, (index) => answers.changesOf(index), answers.countInFile()), ".xlsx", sent.name);
 }
 
 // Saves the rows as CSV, or only those that have no key.

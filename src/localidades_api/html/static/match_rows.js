@@ -13,6 +13,7 @@ export class Rows {
     this.answers = answers;
     this.drawn = new Map(); // the row of each answer that is drawn
     section.addEventListener("toggle", () => this.draw());
+    byId("look").addEventListener("click", () => this.look("typed"));
     byId("result").addEventListener("decide", (event) => this.redraw(/** @type {CustomEvent} */ (event).detail));
     addEventListener("beforeprint", () => {
       /** @type {HTMLDetailsElement} */ (section).open = true;
@@ -32,11 +33,21 @@ export class Rows {
       select.replaceChildren(select.options[0], ...options.map(([value, text]) => new Option(text, value)));
       if (options.some(([value]) => value === had)) select.value = had;
     };
-    fill(outcome, [...OUTCOMES, "apart"].map((code) => [code, inFile[code] ?? words.apart]));
+    const codes = [...OUTCOMES, "apart", ...(all.some(({ earlier }) => earlier?.isTyped) ? ["typed"] : [])];
+    fill(outcome, codes.map((code) => [code, inFile[code] ?? words[code]]));
     fill(fault, Object.entries(faultNames).filter(([code]) => places.some((place) => place.faults?.some((one) => one.code === code))));
     fill(estado, sorted(places.map((place) => place.estado)).map((name) => [name, name]));
     fill(municipio, sorted(places.map((place) => place.municipio)).map((name) => [name, name]));
     this.draw();
+  }
+
+  // Shows the rows of an outcome.
+  look(code) {
+    outcome.value = code;
+    /** @type {HTMLDetailsElement} */ (section).open = true;
+    this.draw();
+    section.scrollIntoView();
+    outcome.focus({ preventScroll: true });
   }
 
   draw() {
@@ -46,7 +57,8 @@ export class Rows {
     const found = this.answers.answers.filter((answer) => {
       const { outcome: state, place } = this.answers.stateOf(answer);
       const about = place ?? answer.candidates[0] ?? {};
-      return (!outcome.value || state === outcome.value) && (!estado.value || about.estado === estado.value)
+      const isOfOutcome = !outcome.value || (outcome.value === "typed" ? answer.earlier?.isTyped : state === outcome.value);
+      return isOfOutcome && (!estado.value || about.estado === estado.value)
         && (!municipio.value || about.municipio === municipio.value)
         && (!fault.value || about.faults?.some(({ code }) => code === fault.value))
         && (!text || fold(`${this.answers.describe(answer)} ${about.label ?? ""} ${about.cvegeo ?? ""}`).includes(text));

@@ -1,5 +1,5 @@
-// Changes the answers in a workbook that the service has written: its sheet is the last file of the zip, each row below
-// the header ends with the cells of its answer, and the first of these is never empty (APPNOTE 4.3, ECMA-376 part 1,
+// Changes the answers in a workbook that the service has written: its sheet is the last file of the zip, or the summary
+// that counts them follows. Each row below the header ends with the cells of its answer, and the first of these is never empty (APPNOTE 4.3, ECMA-376 part 1,
 // 18.3.1.4).
 
 import { XLSX } from "./match_source.js";
@@ -10,36 +10,59 @@ const DEFLATE = "deflate-raw";
 const [END, HEADER] = [22, 46]; // bytes of records of the zip's directory
 
 // Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by the member of
-// the answer, and `columns` where each member is, from 1. The sheet, which may have a hundred times the bytes of the
-// file, is never there as a whole.
-export async function change(workbook, headerRow, columns, changesOf) {
+// the answer, `columns` where each member is, from 1, and `counts` how many rows have each word for an outcome. The sheet,
+// which may have a hundred times the bytes of the file, is never there as a whole.
+export async function change(workbook, headerRow, columns, changesOf, counts) {
   const view = new DataView(workbook);
   const end = view.byteLength - END; // the service writes no comment
   const [count, start] = [view.getUint16(end + 10, true), view.getUint32(end + 16, true)];
-  let last = start;
-  for (let passed = 1; passed < count; passed += 1) {
-    last += HEADER + [28, 30, 32].reduce((sum, at) => sum + view.getUint16(last + at, true), 0);
+  const [directory, tail] = [workbook.slice(start, end), workbook.slice(end)];
+  const records = [];
+  for (let at = start; records.length < count; at += HEADER + [28, 30, 32].reduce((sum, one) => sum + view.getUint16(at + one, true), 0)) records.push(at);
+  const hasSummary = view.getUint16(Number(records.at(-1)) + 32, true) > 0; // which alone has a comment
+  const changed = records.slice(hasSummary ? -2 : -1);
+  let written = view.getUint32(changed[0] + 42, true);
+  /** @type {BlobPart[]} */
+  const parts = [new Uint8Array(workbook, 0, written)];
+  for (const at of changed) {
+    const local = view.getUint32(at + 42, true);
+    const data = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
+    const packed = new Blob([new Uint8Array(workbook, data, view.getUint32(at + 20, true))]);
+    const checksum = new Checksum();
+    const part = packed.stream().pipeThrough(new DecompressionStream(DEFLATE)).pipeThrough(new TextDecoderStream())
+      .pipeThrough(new TransformStream(at === changed[0] ? new Rows(headerRow, columns, changesOf) : new Counts(counts)))
+      .pipeThrough(new TextEncoderStream()).pipeThrough(new TransformStream(checksum))
+      .pipeThrough(new CompressionStream(DEFLATE));
+    const repacked = await new Response(part).blob();
+    const head = workbook.slice(local, data);
+    for (const [bytes, record, flags, sizes] of [[head, 0, 6, 14], [directory, at - start, 8, 16]]) {
+      const changing = new DataView(bytes, record);
+      changing.setUint16(flags, changing.getUint16(flags, true) & ~8, true); // the sizes stand before the data
+      [checksum.value, repacked.size, checksum.bytes].forEach((value, index) => changing.setUint32(sizes + 4 * index, value, true));
+    }
+    new DataView(directory, at - start).setUint32(42, written, true);
+    written += head.byteLength + repacked.size;
+    parts.push(head, repacked);
   }
-  const local = view.getUint32(last + 42, true);
-  const data = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
-  const packed = new Blob([new Uint8Array(workbook, data, view.getUint32(last + 20, true))]);
-  const checksum = new Checksum();
-  const sheet = packed.stream().pipeThrough(new DecompressionStream(DEFLATE)).pipeThrough(new TextDecoderStream())
-    .pipeThrough(new TransformStream(new Rows(headerRow, columns, changesOf))).pipeThrough(new TextEncoderStream())
-    .pipeThrough(new TransformStream(checksum)).pipeThrough(new CompressionStream(DEFLATE));
-  const repacked = await new Response(sheet).blob();
-  const sizes = [checksum.value, repacked.size, checksum.bytes];
-  const [head, directory, tail] = [workbook.slice(local, data), workbook.slice(start, end), workbook.slice(end)];
-  sizes.forEach((value, at) => {
-    new DataView(directory).setUint32(last - start + 16 + 4 * at, value, true);
-    new DataView(head).setUint32(14 + 4 * at, value, true);
-  });
-  for (const [record, at] of [[head, 6], [directory, last - start + 8]]) {
-    const flags = new DataView(record);
-    flags.setUint16(at, flags.getUint16(at, true) & ~8, true); // the sizes stand before the data
+  new DataView(tail).setUint32(16, written, true);
+  return new Blob([...parts, directory, tail], { type: XLSX });
+}
+
+// Changes the values of the summary: a formula counts a word, and the last one the other rows.
+class Counts {
+  constructor(counts) {
+    this.counts = counts;
+    this.xml = "";
   }
-  new DataView(tail).setUint32(16, data + repacked.size, true);
-  return new Blob([new Uint8Array(workbook, 0, local), head, repacked, directory, tail], { type: XLSX });
+
+  transform(piece) {
+    this.xml += piece;
+  }
+
+  flush(controller) {
+    controller.enqueue(this.xml.replace(/((?:,"([^"]*?)\*?"\)|SUM\([^<]*)<\/f><v>)\d+/g,
+      (_, before, word = "") => `${before}${this.counts.get(word) ?? 0}`));
+  }
 }
 
 // Changes the rows of a sheet, whose XML comes in pieces.

@@ -6,6 +6,7 @@ A column is named by the sender, or guessed from the headers that Mexican spread
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -64,13 +65,12 @@ def read_coordinate(text: str) -> str | None:
 
 def _point_of(texts: Sequence[str | float | None]) -> tuple[Sequence[float | None], str | None]:
     """Return the degrees of a point, None for one that is not given, and a sentence if they can't be read."""
-    try:
-        if None not in texts:
-            return read_point(*map(str, texts)), None
-        axes = zip(texts, POINT, strict=True)
-        return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
-    except (UnreadableDegreesError, DegreesOutOfRangeError):
-        return (None, None), next(filter(None, map(_refuse_degrees, texts, POINT)), None)
+    with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
+        return read_point(*("" if text is None else str(text) for text in texts)), None
+    if note := next(filter(None, map(_refuse_degrees, texts, POINT)), None):
+        return (None, None), note
+    axes = zip(texts, POINT, strict=True)
+    return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
 
 
 def _refuse_degrees(text: str | float | None, axis: Axis) -> str | None:

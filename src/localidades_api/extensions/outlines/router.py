@@ -26,7 +26,7 @@ from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep, RepositoryDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
-from localidades_api.bulk.exchange import Answered, AnswerSome
+from localidades_api.bulk.exchange import Answered, Answering
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.options import Column
 from localidades_api.bulk.own_municipio import area_matcher, judge
@@ -171,7 +171,7 @@ def _describe(edition: Edition, row: Record[Any]) -> list[dict[str, Any]]:
 @asynccontextmanager
 async def _locating(
     database: Database, names: NameIndexes, release: Release, edition: Edition
-) -> AsyncIterator[AnswerSome]:
+) -> AsyncIterator[Answering]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
         return [_describe(edition, row) for row in await find_municipios(database, edition, release, points)]
 
@@ -188,7 +188,7 @@ async def _locating(
             answered = await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
             return [(row, judged(row, answer)) for row, answer in answered]
 
-        yield answer_some
+        yield Answering(answer_some)
 
 
 def _municipio(answer: Answer) -> Mapping[str, Any]:

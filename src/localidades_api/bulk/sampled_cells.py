@@ -40,6 +40,8 @@ from localidades_api.names.reading.text import is_filler
 
 SAMPLED_ROWS = 200
 _COMPARED = 30  # different cells of a column that are matched
+_MAX_COMPARED = 400  # in a table
+_LONGEST_NAME = 80  # characters of a place and its areas
 _FIRST = 8  # of them: if none is a place, the others aren't matched
 _MAX_COLUMNS = 60
 _MAX_MATCHED_COLUMNS = 10
@@ -97,6 +99,7 @@ class _Search:
         self, headers: Sequence[str], roles: Roles, named: Named, assignment: Assignment, sampled: Sampled
     ) -> None:
         self._roles, self._sampled = roles, sampled
+        self._left = _MAX_COMPARED
         self._columns = {role: at for role, (at, _) in assignment.by_role.items()}
         if not self._columns.keys() >= {*POINT} and named.keys().isdisjoint(POINT):
             for axis in POINT:
@@ -243,21 +246,22 @@ class _Search:
 
     def _share_certain(self, rows: Sequence[Cells], *, is_loose: bool = False) -> float:
         """Return the share of rows that are of a place, if only among several of its name in the row's municipio."""
-        if not rows or self._sampled.answer is None:
+        self._left -= len(rows)
+        if not rows or self._left < 0 or self._sampled.answer is None:
             return 0.0
-        roles, found = self._roles.by_name, list[bool]()
-        for batch in (rows[:_FIRST], rows[_FIRST:]):
-            kind: PlaceKind = "localidad" if "nombre" in rows[0] else "municipio"
-            read = [{role: roles[role].read(str(text)) for role, text in row.items()} for row in batch]
-            answers = self._sampled.answer([Row(0, {}, cells, kind=kind) for cells in read])
-            found += [
-                answer["outcome"] in {"exact", "sure"}
-                or (answer["outcome"] == "ambiguous" and (is_loose or (not answer["faults"] and "municipio" in row)))
-                for row, answer in zip(batch, answers, strict=True)
-            ]
-            if not any(found):  # texts that are no places take longest
-                return 0.0
-        return found.count(True) / len(found)
+        kind: PlaceKind = "localidad" if "nombre" in rows[0] else "municipio"
+        read = {role: column.read for role, column in self._roles.by_name.items()}
+        short = [row for row in rows if max(len(str(text)) for text in row.values()) <= _LONGEST_NAME]
+        found = 0
+        for batch in (short[:_FIRST], short[_FIRST:]):
+            sent = [Row(0, {}, {role: read[role](str(text)) for role, text in row.items()}, kind=kind) for row in batch]
+            for row, answer in zip(batch, self._sampled.answer(sent), strict=True):
+                is_homonym = answer["outcome"] == "ambiguous" and not answer["faults"] and "municipio" in row
+                is_similar = answer["outcome"] == "ambiguous" and is_loose
+                found += answer["outcome"] in {"exact", "sure"} or is_homonym or is_similar
+            if not found and not is_loose:  # texts that are no places take longest
+                break
+        return found / len(rows)
 
 
 def _text_of(value: object) -> str:

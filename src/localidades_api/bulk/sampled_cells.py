@@ -3,6 +3,7 @@
 A column of places is one whose cells are places of each row's municipio, whatever it is called.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -134,15 +135,11 @@ class _Search:
         if self._open.issuperset(POINT):
             self._columns |= self._find_point()
         if self._sampled.answer is not None and "nombre" in self._roles.by_name:
-            for role in ("estado", "municipio"):
-                self._find_area(role, confirmed=True)
-            if "nombre" in self._open:
-                if "nombre" not in before:
-                    self._find_places_with_municipio()
-                if "nombre" not in self._columns or "nombre" in before:
-                    self._find_places()
-            for role in ("municipio", "estado"):
-                self._find_area(role, confirmed=False)
+            self._find_area("estado", partial(_share, is_one=is_state_name))
+            self._find_area("municipio", self._rate_municipios)
+            self._find_municipio_of_places()
+            if "nombre" in self._open and ("nombre" not in self._columns or "nombre" in before):
+                self._find_places()
         return {role: at for role, at in self._columns.items() if before.get(role) != at}
 
     def _texts(self, at: int) -> list[str]:
@@ -168,41 +165,30 @@ class _Search:
         is_confirmed = self._is_confirmed(axis, at) and _share(texts, partial(_is_on, axis)) >= _HALF
         return is_confirmed or _share(texts, partial(_is_exactly_on, axis)) >= _MOST
 
-    def _find_places_with_municipio(self) -> None:
-        """Find two columns without known headers: places, and municipios that have them."""
-        if self._sampled.answer is None or "municipio" not in self._open or "municipio" in self._columns:
-            return
-        worded = self._worded()[:_MAX_MATCHED_COLUMNS]
-        for at in [one for one in worded if not self._is_confirmed("nombre", one)]:
-            areas: list[Cells] = [{"municipio": text} for text in self._texts(at)[:_COMPARED]]
-            if self._share_certain(areas) >= _MOST:
-                there = {**self._columns, "municipio": at}
-                rated = [(self._share_certain(self._rows_of_places(one, there)), -one) for one in worded if one != at]
-                if rated and max(rated)[0] >= _MOST:
-                    self._columns |= {"municipio": at, "nombre": -max(rated)[1]}
-                    return
-
-    def _find_area(self, role: str, *, confirmed: bool) -> None:
-        """Find the column of an area: by its header and its cells, or by its cells and the places that are there."""
-        if role not in self._open or role in self._columns or not (confirmed or "nombre" in self._columns):
-            return
-        for at in self._worded():
-            if confirmed != self._is_confirmed(role, at):
-                continue
-            texts = self._texts(at)[:_COMPARED]
-            if role == "estado":
-                share = _share(texts, is_state_name)
-            else:
-                around = self._areas_of_rows(at, {"estado"})
-                share = self._share_certain([{**areas, "municipio": text} for text, areas in around])
-            if share >= (_HALF if confirmed else _MOST) and (confirmed or self._places_are_in(role, at)):
+    def _find_area(self, role: str, rate: Callable[[Sequence[str]], float]) -> None:
+        """Find the column of an area; a header must confirm that of municipios."""
+        for at in self._worded() if role in self._open - self._columns.keys() else ():
+            least = _HALF if self._is_confirmed(role, at) else _MOST if role == "estado" else math.inf
+            if least < math.inf and rate(self._texts(at)[:_COMPARED]) >= least:
                 self._columns[role] = at
                 return
 
-    def _places_are_in(self, role: str, at: int) -> bool:
-        places = self._columns["nombre"]
-        there = {**self._columns, role: at}
-        return self._share_certain(self._rows_of_places(places, there)) >= _HALF
+    def _rate_municipios(self, texts: Sequence[str]) -> float:
+        return self._share_certain([{"municipio": text} for text in texts])
+
+    def _find_municipio_of_places(self) -> None:
+        """Find a column of municipios that have the places of another, whatever both are called."""
+        if not {"nombre", "municipio"} & self._open or "municipio" not in self._open - self._columns.keys():
+            return
+        worded = self._worded()[:_MAX_MATCHED_COLUMNS]
+        places = [self._columns["nombre"]] if "nombre" in self._columns else worded if "nombre" in self._open else []
+        for at in [one for one in worded if not self._is_confirmed("nombre", one)]:
+            if self._rate_municipios(self._texts(at)[:_COMPARED]) >= _MOST:
+                there = {**self._columns, "municipio": at}
+                rated = [(self._share_certain(self._rows_of_places(one, there)), -one) for one in places if one != at]
+                if rated and max(rated)[0] >= _MOST:
+                    self._columns |= {"municipio": at, "nombre": -max(rated)[1]}
+                    return
 
     def _find_places(self) -> None:
         """Find the column whose cells are places of the municipio of their row, or have it behind a comma."""

@@ -14,7 +14,7 @@ from localidades_api.api import Services, census, discovery, openapi, probes, si
 from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.middleware.head import HeadMiddleware
-from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
+from localidades_api.api.middleware.limits import ConcurrencyLimit, DirectResponses, RequestLimit
 from localidades_api.api.middleware.management_port import ManagementPort
 from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
 from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
@@ -79,7 +79,7 @@ async def _lifespan(
         if in_background:
             endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
             await stack.enter_async_context(_running(*endless))
-        yield {"early_answers": _early_answers(app, settings, limit)}
+        yield {"direct_responses": _direct_responses(app, settings, limit)}
 
 
 async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
@@ -94,7 +94,7 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
 
 def _build_services(settings: Settings, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    editions = (one.borders.edition for one in EXTENSIONS if one.borders)
+    editions = (extension.borders.edition for extension in EXTENSIONS if extension.borders)
     releases = ReleaseTracker(database, *editions)
     names = NameIndexes(database, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
@@ -121,7 +121,7 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run background tasks untraced: their statements belong to no request."""
     with traced_statements() as untraced:
         with untraced():
-            tasks = [asyncio.create_task(one) for one in endless]
+            tasks = [asyncio.create_task(task) for task in endless]
         try:
             yield
         finally:
@@ -154,7 +154,7 @@ def create_app(
         summary="INEGI's catalogue of the localities of Mexico.",
         description=openapi.DESCRIPTION,
         responses=UNAUTHORIZED if dependencies else None,
-        openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
+        openapi_tags=[*openapi.TAGS, *(tag for extension in EXTENSIONS for tag in extension.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
         servers=[{"url": settings.public_url or "http://127.0.0.1:8000"}],  # the served document names its own
@@ -173,9 +173,9 @@ def create_app(
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
-    app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
+    app.state.problem_pages = {path: page for extension in EXTENSIONS for path, page in extension.problem_pages.items()}
     app.include_router(census.router, prefix=PREFIX, dependencies=[Depends(check_request)])
-    extended = (one.router for one in EXTENSIONS)
+    extended = (extension.router for extension in EXTENSIONS)
     for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)
     app.mount(site.OFFLINE_DOCS, site.offline_docs)
@@ -196,7 +196,7 @@ def create_app(
     return app
 
 
-def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> EarlyAnswers | None:
+def _direct_responses(app: FastAPI, settings: Settings, limit: RequestLimit) -> DirectResponses | None:
     """Return the answers that `serve` may give by itself; None if middleware or a log has to see every request."""
     classes: list[object] = [middleware.cls for middleware in app.user_middleware]
     before_cache = classes[: classes.index(ResponseCacheMiddleware)]
@@ -205,4 +205,4 @@ def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> Ear
     is_mounted = not getattr(app.state, "is_served", False)  # or another server runs it: `server.run` says so
     if settings.access_log or app.dependency_overrides or has_added or is_instrumented or is_mounted:
         return None
-    return EarlyAnswers(app, app.state.response_cache, limit)
+    return DirectResponses(app, app.state.response_cache, limit)

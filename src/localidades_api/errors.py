@@ -9,12 +9,7 @@ from http import HTTPStatus
 from typing import ClassVar
 
 # The phrases of RFC 9110 §15, where those of Python 3.11 are older.
-_PHRASES = {
-    413: "Content Too Large",
-    414: "URI Too Long",
-    416: "Range Not Satisfiable",
-    422: "Unprocessable Content",
-}
+_PHRASES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
 
 
 class LocalidadesError(Exception):

@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import platformdirs
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from localidades_api.errors import ConfigurationError
@@ -102,11 +94,7 @@ class Settings(BaseSettings):
     """The configuration: ``DATABASE_URL`` and ``LOCALIDADES_*``; an empty variable counts as unset."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_ignore_empty=True,
-        frozen=True,
-        hide_input_in_errors=True,
-        populate_by_name=True,
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, hide_input_in_errors=True, populate_by_name=True
     )
 
     database_url: SecretStr | None = Field(

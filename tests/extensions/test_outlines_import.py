@@ -88,7 +88,7 @@ def test_shapefile_is_read_with_the_files_beside_it(tmp_path: Path) -> None:
     assert list(read_outlines(tmp_path / "Munis [1].shp")) == EXPECTED
 
 
-def test_degrees_of_lamberts_projection_are_those_of_pyproj(tmp_path: Path) -> None:
+def test_coordinates_of_lamberts_projection_are_those_of_pyproj(tmp_path: Path) -> None:
     projected = [
         (2469151.394171245, 1095930.5294082544), (1073581.4127444609, 2345550.152823301),
         (4145261.239450219, 377862.6210530456),

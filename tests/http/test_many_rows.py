@@ -121,7 +121,7 @@ async def test_lang_applies_to_tables_only(client: httpx.AsyncClient, target: st
 
 async def test_csv_keeps_its_columns_which_can_be_named(client: httpx.AsyncClient) -> None:
     content = 'id;Lugar de trabajo;Mpio.\r\n1;"Aguascalientes";Municipio 001\r\n'
-    unknown = await post(client, content.replace("Mpio.", "Otro"), CSV)
+    unknown = await post(client, content.replace("Mpio.", "Otro").replace("Aguascalientes", "Oficina 1"), CSV)
     assert (unknown.status_code, unknown.json()["type"]) == (422, "/problems#unreadable-body")
     named = await post(client, content, CSV, f"{MATCH}?nombre=Lugar de trabajo&municipio=Mpio.")
     header, row = named.text.splitlines()

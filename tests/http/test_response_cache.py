@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.middleware.gzip import GZipMiddleware
 
-from localidades_api.api.middleware.limits import EarlyAnswers
+from localidades_api.api.middleware.limits import DirectResponses
 from localidades_api.api.middleware.response_cache import HeldResponse, ResponseCache
 from localidades_api.app import create_app
 from localidades_api.http.headers import on_wire
@@ -228,5 +228,5 @@ async def test_server_answers_by_itself_unless_something_sees_every_request(
         app.build_middleware_stack = app.build_middleware_stack  # type: ignore[method-assign]  # as FastAPIInstrumentor
     async with app.router.lifespan_context(app) as state:
         assert isinstance(state, dict)
-        assert isinstance(state["early_answers"], EarlyAnswers | None)
-        assert (state["early_answers"] is None) == (sees_every_request is not None)
+        assert isinstance(state["direct_responses"], DirectResponses | None)
+        assert (state["direct_responses"] is None) == (sees_every_request is not None)

@@ -45,7 +45,7 @@ def test_numbers_at_the_bounds_of_an_import_are_kept(index_of: Callable[..., Nam
     assert set(read_fields(index, 270040003, [*numbers, "ambito", "latitud", "longitud"]).values()) == {None}
 
 
-def test_degrees_are_written_as_in_the_list(index_of: Callable[..., NameIndex]) -> None:
+def test_coordinates_are_written_as_in_the_list(index_of: Callable[..., NameIndex]) -> None:
     """Postgres writes whole degrees without a fraction."""
     index = index_of(place(270040002, "Uno", *CENTRO)._replace(latitud=21.0, longitud=-102.000001))
     assert str(read_fields(index, 270040002, ["latitud", "longitud"])) == "{'latitud': 21, 'longitud': -102.000001}"

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.degrees import read_degrees
+from localidades_api.catalogue.coordinates import read_degrees
 from localidades_api.names.candidates.alignment import read_name
 from localidades_api.names.reading.areas import AreaBook
+from localidades_api.names.reading.dates import undo_date
 from localidades_api.names.reading.lines import split_last
-from localidades_api.names.reading.text import canonical, core, repair, take_apart, undo_date, variants, with_article
+from localidades_api.names.reading.text import canonical, core, repair, take_apart, variants, with_article
 from localidades_api.names.reading.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 from tests.support.long_texts import long_texts
 

@@ -8,7 +8,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.declarations import CACHEABLE, LISTED, NO_KEY
+from localidades_api.api.declarations import CACHEABLE, NO_KEY, PAGINATED
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
@@ -28,12 +28,12 @@ from localidades_api.releases.tracker import ReleaseTracker
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
 
 # Of any key with so many digits: one that no release has is a 404 that says so.
-StateId = Annotated[
+StateInPath = Annotated[
     int,
     Path(ge=1, le=99, description="Key of an estado, with or without its leading zero.", examples=[1]),
     whole_number("The key of an estado has two digits, 01 to 32."),
 ]
-MunicipalityId = Annotated[
+MunicipalityInPath = Annotated[
     int,
     Path(ge=1, le=99_999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
     whole_number("The key of a municipio has five digits, such as 01001."),
@@ -52,7 +52,7 @@ async def search_or_filter_municipalities(request: Request) -> Response:
     return see_search(filled(request), "municipios")
 
 
-@router.get("/estados/", summary="List estados", response_model=StatePage, responses=LISTED)
+@router.get("/estados/", summary="List estados", response_model=StatePage, responses=PAGINATED)
 async def list_states(
     request: Request,
     query: Annotated[StatesQuery, Query()],
@@ -75,7 +75,7 @@ async def list_states(
 @router.get("/estados/{id:digits}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
-    id: StateId,  # noqa: A002  # the parameter's name on the wire
+    id: StateInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     releases: ReleasesDep,
     repository: RepositoryDep,
@@ -91,7 +91,7 @@ async def get_state(
     return builder.answer("state.html", row.nombre, record, **context)
 
 
-@router.get("/municipios/", summary="List municipios", response_model=MunicipalityPage, responses=LISTED)
+@router.get("/municipios/", summary="List municipios", response_model=MunicipalityPage, responses=PAGINATED)
 async def list_municipalities(
     request: Request,
     query: Annotated[MunicipalitiesQuery, Query()],
@@ -138,7 +138,7 @@ def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> li
 @router.get("/municipios/{id:digits}/", summary="Get municipio", response_model=MunicipalityDetail, responses=NO_KEY)
 async def get_municipality(
     request: Request,
-    id: MunicipalityId,  # noqa: A002  # the parameter's name on the wire
+    id: MunicipalityInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     releases: ReleasesDep,
     repository: RepositoryDep,

@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -22,13 +22,22 @@ from localidades_api.bulk.answer_columns import (
     in_language,
     match_columns,
 )
-from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, Exchange, PreviewResponse
+from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
+from localidades_api.bulk.exchange import (
+    MAX_BODY,
+    Answered,
+    Answering,
+    BulkResponse,
+    Exchange,
+    PreviewResponse,
+    Read,
+)
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
 from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
+from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes import NameIndexes
@@ -165,10 +174,7 @@ def described(
     """
     content = {"application/json": {"schema": rows_of(row)}}
     responses = {
-        200: {
-            "description": answer,
-            "headers": headers,
-        },
+        200: {"description": answer, "headers": headers},
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
         415: problem(
@@ -215,7 +221,7 @@ async def match_localities(
     return respond(exchange, query, release, subject, answering)
 
 
-@router.post("/match/preview", include_in_schema=False)  # as above
+@router.post("/match/preview", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/match/preview/",
     summary="Preview what is matched",
@@ -223,10 +229,7 @@ async def match_localities(
     **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    exchange: ExchangeDep,
-    query: Annotated[MatchReadingOptions, Query()],
-    releases: ReleasesDep,
-    names: NamesDep,
+    exchange: ExchangeDep, query: Annotated[MatchReadingOptions, Query()], releases: ReleasesDep, names: NamesDep
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
@@ -234,10 +237,10 @@ async def preview_match(
     """
     headers = {"Content-Type": _NAMES["json"]}
     read = _reading(exchange.request, query, *await _roles(query, names, releases))
-    return PreviewResponse(exchange, read, headers)
+    return PreviewResponse(exchange, read, headers, _sampling(names, await releases.get(None)))
 
 
-@router.post("/nearest", include_in_schema=False)  # as above
+@router.post("/nearest", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/nearest/",
     summary="List the places nearest to many points",
@@ -245,10 +248,7 @@ async def preview_match(
     **described(PointRow),
 )
 async def list_nearest_to_each(
-    exchange: ExchangeDep,
-    query: Annotated[NearestToEachQuery, Query()],
-    releases: ReleasesDep,
-    database: DatabaseDep,
+    exchange: ExchangeDep, query: Annotated[NearestToEachQuery, Query()], releases: ReleasesDep, database: DatabaseDep
 ) -> Response:
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
@@ -272,7 +272,7 @@ def respond(
     query: BulkQuery,
     release: Release,
     subject: Subject,
-    answering: AbstractAsyncContextManager[AnswerSome],
+    answering: AbstractAsyncContextManager[Answering],
 ) -> Response:
     """Return the response that reads the rows of a request and answers them with `answering`."""
     request = exchange.request
@@ -291,10 +291,14 @@ def respond(
     return BulkResponse(exchange, read, headers, write, answering)
 
 
-def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
+def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Read:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
-    return partial(reader, sent, roles=roles, named=named, sheet=query.sheet, header_row=query.header_row)
+
+    def read(file: IO[bytes], sample: AnswerRows | None) -> RowReader:
+        return reader(sent, file, roles, named, query.sheet, query.header_row, sample)
+
+    return read
 
 
 def _media_type(request: Request) -> MediaType:
@@ -306,7 +310,7 @@ def _media_type(request: Request) -> MediaType:
 
 def _accepted(request: Request, sent: MediaType) -> MediaType:
     """Return the media type that the Accept header prefers; among equals the one that was sent."""
-    offered = [sent, *(one for one in _NAMES.values() if one != sent)]
+    offered = [sent, *(name for name in _NAMES.values() if name != sent)]
     return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
 
 
@@ -318,7 +322,7 @@ async def _matching(
     fields: Collection[str],
     database: Database,
     borders: Borders | None,
-) -> AsyncIterator[AnswerSome]:
+) -> AsyncIterator[Answering]:
     async with names.using(release) as index:
         match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
         judge = None
@@ -331,11 +335,17 @@ async def _matching(
             answered = [(row, match(row)) for row in for_a_while(rows)]
             return await judge(answered) if judge else answered
 
-        yield answer_some
+        yield Answering(answer_some, partial(answer_sample, index))
 
 
 @asynccontextmanager
-async def _finding_nearest(database: Database, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
+async def _sampling(names: NameIndexes, release: Release) -> AsyncIterator[AnswerRows]:
+    async with names.using(release) as index:
+        yield partial(answer_sample, index)
+
+
+@asynccontextmanager
+async def _finding_nearest(database: Database, release: Release, limit: int) -> AsyncIterator[Answering]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
         found = await find_nearest_to_each(database, release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
@@ -343,4 +353,4 @@ async def _finding_nearest(database: Database, release: Release, limit: int) -> 
     async def answer_some(rows: Iterator[Row | None]) -> Answered:
         return await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
 
-    yield answer_some
+    yield Answering(answer_some)

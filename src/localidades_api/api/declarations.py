@@ -82,8 +82,7 @@ NEGOTIATED: Responses = {
     **ERRORS,
     404: problem(NotFoundError("There is no such release."), "There is no such release."),
     406: problem(
-        NotAcceptableError(list(FORMATS)),
-        "The resource has no representation that the Accept header allows.",
+        NotAcceptableError(list(FORMATS)), "The resource has no representation that the Accept header allows."
     ),
 }
 CACHEABLE: Responses = {
@@ -91,7 +90,7 @@ CACHEABLE: Responses = {
     200: {"headers": _FRESHNESS},
     304: {"description": "The client already has this response (If-None-Match).", "headers": _FRESHNESS},
 }
-LISTED: Responses = {
+PAGINATED: Responses = {
     **{status: {**CACHEABLE[status], "headers": {**_FRESHNESS, "Link": _LINK}} for status in (200, 304)},
     307: {
         "description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records.",

@@ -42,7 +42,7 @@ def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
 async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
-    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in extensions_of(request) if one.path)]
+    paths = [*_NOT_FOR_CRAWLERS, *sorted(extension.path for extension in extensions_of(request) if extension.path)]
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in paths)]
     lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
@@ -61,8 +61,8 @@ async def get_sitemap(request: Request, releases: ReleasesDep, repository: Repos
         *_PAGES,
         MAP_PAGE,
         MATCH_PAGE,
-        *(f"{PREFIX}/estados/{one.id}/" for one in states),
-        *(f"{PREFIX}/municipios/{one.id}/" for one in municipalities),
+        *(f"{PREFIX}/estados/{state.id}/" for state in states),
+        *(f"{PREFIX}/municipios/{municipio.id}/" for municipio in municipalities),
     ]
     paths = [HELP, *(f"{HELP}/{guide}" for guide in GUIDES), "/docs", "/redoc"]
     paths += [f"{path}?format=api" for path in negotiated]
@@ -102,7 +102,7 @@ async def get_llms(request: Request, releases: ReleasesDep) -> Response:
         base=base,
         api=f"{base}{PREFIX}",
         is_open=not request.app.router.dependencies,
-        summaries=[one.summary.format(base=base) for one in extensions_of(request) if one.summary],
+        summaries=[extension.summary.format(base=base) for extension in extensions_of(request) if extension.summary],
     )
     return _answer(request, text, "text/plain; charset=utf-8")
 

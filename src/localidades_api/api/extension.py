@@ -65,7 +65,7 @@ def extensions_of(request: Request) -> Sequence[Extension]:
 
 def borders_of(request: Request, releases: ReleaseTracker) -> Borders | None:
     """Return the borders that an extension has, if any are imported."""
-    found = (one.borders for one in extensions_of(request) if one.borders)
+    found = (extension.borders for extension in extensions_of(request) if extension.borders)
     return next(found, None) if releases.borders else None
 
 

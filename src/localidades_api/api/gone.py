@@ -18,11 +18,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
-from localidades_api.database.queries.withdrawn import (
-    find_last_release,
-    find_successor,
-    list_successor_municipalities,
-)
+from localidades_api.database.queries.withdrawn import find_last_release, find_successor, list_successor_municipalities
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
 
@@ -116,7 +112,7 @@ async def _describe_around(
     """Return the localities near a point in degrees, and a map of them; nothing if the point is unknown."""
     if lat is None or lon is None:
         return {"nearby": [], "drawing": None}
-    nearby = [describe_near(one) for one in await find_nearest(services.database, release, lat, lon, _NEAREST)]
+    nearby = [describe_near(place) for place in await find_nearest(services.database, release, lat, lon, _NEAREST)]
     here = {"nombre": name, "latitud": lat, "longitud": lon}
     return {"nearby": nearby, "drawing": draw_map(here, nearby) if nearby else None}
 
@@ -142,7 +138,7 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
     if names is None or not _WORDS.fullmatch(words):
         return []
     found = names.suggest(words, kinds=("localidad", "municipio", "estado"), limit=_MEANT)
-    return [_place(one.kind, one.id, one.label) for one in found if one.match != "near"]
+    return [_place(area.kind, area.id, area.label) for area in found if area.match != "near"]
 
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:

@@ -91,20 +91,17 @@ async def of_localities(
 
 
 async def of_municipalities(
-    repository: CatalogueRepository,
-    release: Release,
-    estado_id: int | None,
-    shown: Sequence[Mapping[str, Any]],
+    repository: CatalogueRepository, release: Release, estado_id: int | None, shown: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
     states = await repository.list_states(release)
     names = {state.id: state.nombre for state in states}
-    seats = await list_seats(repository.database, release, [one["id"] for one in shown])
+    seats = await list_seats(repository.database, release, [row["id"] for row in shown])
     return {
         "states": states,
         "names": names,
         "estado_id": estado_id,
-        "where": list(dict.fromkeys(names[one["estado_id"]] for one in shown)),
+        "where": list(dict.fromkeys(names[row["estado_id"]] for row in shown)),
         "inset": draw_inset((seat.longitud, seat.latitud) for seat in seats),
     }
 
@@ -116,14 +113,14 @@ async def of_states(
     cells = await tiles.state_cells(release)
     localities: Counter[int] = Counter()
     population: Counter[int] = Counter()
-    for one in cells:
-        localities[one.id] += one.places
-        population[one.id] += one.population or 0
+    for cell in cells:
+        localities[cell.id] += cell.places
+        population[cell.id] += cell.population or 0
     shapes = draw_states(cells)
     return {
         "frame": STATES,
-        "names": {one["id"]: one["nombre"] for one in shown},
-        "shapes": {one["id"]: shapes[one["id"]] for one in shown if one["id"] in shapes},
+        "names": {row["id"]: row["nombre"] for row in shown},
+        "shapes": {row["id"]: shapes[row["id"]] for row in shown if row["id"] in shapes},
         "municipalities": await count_municipalities(repository.database, release),
         "localities": localities,
         "population": population,

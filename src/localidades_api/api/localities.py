@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.declarations import CACHEABLE, LISTED, NO_KEY
+from localidades_api.api.declarations import CACHEABLE, NO_KEY, PAGINATED
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
@@ -50,7 +50,7 @@ _LOCALITY_ID = Annotated[
 ]
 
 
-@router.get("/", summary="List localities", response_model=LocalityPage, responses=LISTED)
+@router.get("/", summary="List localities", response_model=LocalityPage, responses=PAGINATED)
 async def list_localities(
     request: Request,
     query: Annotated[LocalitiesQuery, Query()],
@@ -119,13 +119,9 @@ async def suggest_localities(
     builder.depend_on(index)
     builder.check_modified()
     found = index.suggest(
-        query.q,
-        kinds=query.kinds,
-        estado_id=query.estado_id,
-        municipio_id=query.municipio_id,
-        limit=query.limit,
+        query.q, kinds=query.kinds, estado_id=query.estado_id, municipio_id=query.municipio_id, limit=query.limit
     )
-    return _answer_places(builder, "Suggestions", [one.describe() for one in found])
+    return _answer_places(builder, "Suggestions", [place.describe() for place in found])
 
 
 @router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)

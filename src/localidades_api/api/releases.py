@@ -12,16 +12,10 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
-from localidades_api.api.declarations import CACHEABLE, LISTED
+from localidades_api.api.declarations import CACHEABLE, PAGINATED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
-from localidades_api.api.params import (
-    ChangesQuery,
-    LanguageQuery,
-    ReleaseName,
-    ReleaseQuery,
-    ReleasesQuery,
-)
+from localidades_api.api.params import ChangesQuery, LanguageQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import ResponseBuilder, envelope
@@ -86,7 +80,7 @@ async def get_index(
     return answer
 
 
-@router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=LISTED)
+@router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=PAGINATED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], releases: ReleasesDep) -> Response:
     """List the releases, oldest first."""
     builder = await ResponseBuilder.begin(request, query, releases)
@@ -96,7 +90,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context: dict[str, Any] = {}
     if builder.wants_html:
-        changes = {one["release"]: releases.changes.get(one["release"]) for one in results}
+        changes = {result["release"]: releases.changes.get(result["release"]) for result in results}
         context = {"changes": changes, "drawn": draw_changes(changes), "publications": releases.publications}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
@@ -106,7 +100,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     summary="List changes",
     response_model=LocalityChangePage,
     response_description="One page of the changes.",
-    responses=LISTED,
+    responses=PAGINATED,
 )
 async def list_changes(
     request: Request,

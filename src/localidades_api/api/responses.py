@@ -22,19 +22,9 @@ from localidades_api.api.params import (
 from localidades_api.api.public_address import public_url, public_variant
 from localidades_api.api.redirects import with_query
 from localidades_api.api.route_table import allowed_methods
-from localidades_api.catalogue.pagination import (
-    MAX_HTML_PAGE_SIZE,
-    PAGE_SIZE,
-    Paging,
-    neighbours,
-    page_of_first_record,
-)
-from localidades_api.catalogue.schemas import (
-    Release,
-)
-from localidades_api.errors import (
-    InvalidParametersError,
-)
+from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE, PAGE_SIZE, Paging, neighbours, page_of_first_record
+from localidades_api.catalogue.schemas import Release
+from localidades_api.errors import InvalidParametersError
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import Language
 from localidades_api.html.renderer import FORMATS, HTML, JSON, View, select_renderer

@@ -63,7 +63,7 @@ class RouteTable:
             if not allowed <= {"GET", "HEAD"}
             for pattern in patterns[path]
         ]
-        middleware: list[object] = [one.cls for one in app.user_middleware]
+        middleware: list[object] = [entry.cls for entry in app.user_middleware]
         added = {cls for cls in middleware if not str(getattr(cls, "__module__", "")).startswith(f"{_PACKAGE}.")}
         is_private = not (added <= _FOR_ALL if app.state.is_public is None else app.state.is_public)
         return cls(len(app.routes), listed, frozenset(guarded), CORSMiddleware in added, is_private)

@@ -11,13 +11,7 @@ from starlette.responses import Response
 
 from localidades_api.api.extension import borders_of, extensions_of
 from localidades_api.api.html_context import draw_cities, draw_places
-from localidades_api.api.params import (
-    LanguageQuery,
-    MapQuery,
-    ReleaseQuery,
-    RepresentationQuery,
-    check_request,
-)
+from localidades_api.api.params import LanguageQuery, MapQuery, ReleaseQuery, RepresentationQuery, check_request
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url, requested_base
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
@@ -74,10 +68,7 @@ async def show_match_page(
 
 @router.get(MAP_PAGE)
 async def show_map_page(
-    request: Request,
-    query: Annotated[MapQuery, Query()],
-    releases: ReleasesDep,
-    repository: RepositoryDep,
+    request: Request, query: Annotated[MapQuery, Query()], releases: ReleasesDep, repository: RepositoryDep
 ) -> Response:
     """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
     builder = await ResponseBuilder.begin(request, query, releases)
@@ -114,8 +105,8 @@ async def _map_context(
         "drawing": draw_places(overview.largest, estado_id) if chosen else await draw_cities(repository, release),
         "states": states,
         "centres": [
-            (one.id, centred[one.id], round(one.longitud, 2), round(one.latitud, 2))
-            for one in await list_centres(repository.database, release)
+            (centre.id, centred[centre.id], round(centre.longitud, 2), round(centre.latitud, 2))
+            for centre in await list_centres(repository.database, release)
         ],
         "names": names,
         "chosen": chosen,

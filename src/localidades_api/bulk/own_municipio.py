@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from localidades_api.bulk.answers import NOT_IN_MEXICO, Point, describe_fault, point_of
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
-from localidades_api.catalogue.degrees import is_in_mexico
+from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
 from localidades_api.names.index import NameIndex
 from localidades_api.names.reasons import Reason, differ

@@ -29,12 +29,7 @@ class ReleasePoller:
     """Keeps a process up to date with the current release."""
 
     def __init__(
-        self,
-        releases: ReleaseTracker,
-        pages: PageCache,
-        positions: PositionCache,
-        names: NameIndexes,
-        tiles: TileCache,
+        self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache, names: NameIndexes, tiles: TileCache
     ) -> None:
         self._releases = releases
         self._pages = pages
@@ -128,7 +123,7 @@ class ReleasePoller:
             await self._names.prepare(release)
         except UnavailableError:
             pass  # its cause has been logged
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # the next poll tries again
             FAULTS.report(error, "Can't fetch the names of release %s: %s", release.name, error, traceback=True)
 
     def _cancel_warming(self) -> None:
@@ -142,7 +137,7 @@ class ReleasePoller:
         try:
             await self._pages.fill(pages)
             await self._positions.prewarm(pages.release)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # the next poll tries again
             is_foreseen = isinstance(error, DatabaseUnavailableError)
             message = "Can't load the pages of release %s: %s"
             FAULTS.report(error, message, name, error, traceback=not is_foreseen)
@@ -155,7 +150,7 @@ class ReleasePoller:
     async def _draw_tiles(self, release: Release) -> None:
         try:
             await self._tiles.prewarm(release)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # a request draws its tile
             FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)
             return
         _log.info("The tile cache holds the map of release %s down to zoom %d.", release.name, PREWARMED_ZOOM)

@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from localidades_api.catalogue.columns import COLUMNS, MATCHED, RECORD
-from localidades_api.catalogue.degrees import DECIMAL
+from localidades_api.catalogue.coordinates import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import matching, several_of, whole_number

@@ -25,7 +25,7 @@ KINDS: Mapping[PlaceKind, KindOfPlace] = {
     "municipio": KindOfPlace(5, 3, "municipios"),
     "localidad": KindOfPlace(9, 4, "localidades"),
 }
-KIND_BY_DIGITS: Mapping[int, PlaceKind] = {one.digits: kind for kind, one in KINDS.items()}
+KIND_BY_DIGITS: Mapping[int, PlaceKind] = {key.digits: kind for kind, key in KINDS.items()}
 
 STATE_KEYS = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's key and three digits
@@ -72,7 +72,7 @@ def read_written_key(text: str) -> str:
     """
     if text.isascii() and text.isdecimal():
         return text
-    visible = "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
+    visible = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
     written = visible.strip().removeprefix("'")  # which turns a number into text
     if found := _FRACTION.fullmatch(written):
         return found[1]
@@ -106,18 +106,10 @@ def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
     found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
     found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
-    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}}
+    return {int(key) for key in found if key and len(key.lstrip("0")) in {digits - 1, digits}}
 
 
-def label(
-    id_: int,
-    nombre: str,
-    municipio: str,
-    estado: str,
-    *,
-    has_homonym: bool,
-    municipio_has_homonym: bool,
-) -> str:
+def label(id_: int, nombre: str, municipio: str, estado: str, *, has_homonym: bool, municipio_has_homonym: bool) -> str:
     """Return the label of a locality; a clave in brackets distinguishes homonyms within a municipio or an estado."""
     if has_homonym:
         nombre = f"{nombre} ({id_ % KEYS_OF_A_MUNICIPIO:04d})"

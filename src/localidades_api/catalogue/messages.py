@@ -14,7 +14,7 @@ from pydantic_core.core_schema import ErrorType
 from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
-from localidades_api.catalogue.degrees import DECIMAL
+from localidades_api.catalogue.coordinates import DECIMAL
 
 MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 _MAX_DIGITS = len(str(MAX_NUMBER))

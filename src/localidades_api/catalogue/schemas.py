@@ -87,7 +87,7 @@ class MunicipalityDetail(Municipality):
     estado: State
 
 
-class LocalityRecord(_with_columns(RECORD)):  # type: ignore[misc]  # as above
+class LocalityRecord(_with_columns(RECORD)):  # type: ignore[misc]  # a dynamic base
     """A locality with every column of the catalogue; null where INEGI has no data."""
 
 
@@ -375,7 +375,7 @@ class MatchFault(BaseModel):
     )
 
 
-class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # as above
+class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # a dynamic base
     """The members that `fields` can choose."""
 
 
@@ -496,6 +496,17 @@ class MatchPreview(BaseModel):
     rows: list[list[str]] = Field(
         description="The first five rows: the text of each column, cut after 200 characters.",
         examples=[[["001", "El Zapote", "Jalisco"]]],
+    )
+    unused: list["UnusedColumn"] = Field(description="The columns that may say more of the rows, and are not read.")
+
+
+class UnusedColumn(BaseModel):
+    """A column without a role."""
+
+    column: str = Field(description="Its name among the `columns`.", examples=["Paraje"])
+    role: str = Field(
+        description="What it may have: in a list of municipios or estados, places; otherwise the areas of the rows.",
+        examples=["nombre"],
     )
 
 

@@ -106,8 +106,8 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    from localidades_api.cli.serve import run_service  # noqa: PLC0415  # see above
-    from localidades_api.server.run import ServerOptions  # noqa: PLC0415  # see above
+    from localidades_api.cli.serve import run_service
+    from localidades_api.server.run import ServerOptions
 
     run_service(host, port, ServerOptions(application, workers, root_path.rstrip("/"), reload=reload))
 
@@ -136,7 +136,7 @@ def migrate(
     ] = None,
 ) -> None:
     """Migrate the database to this version, and load a catalogue if it has none and one is named."""
-    from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
+    from localidades_api.cli.database import run_migrations
 
     run_migrations(seed=seed)
 
@@ -154,8 +154,7 @@ def migrate(
 def import_(  # noqa: PLR0913  # an argument for each option
     source: _Source,
     release: Annotated[
-        str | None,
-        typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name."),
+        str | None, typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name.")
     ] = None,
     sheet: _Sheet = None,
     *,
@@ -168,8 +167,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
         bool, typer.Option("--allow-renames", help="Accept a catalogue that renames over 10% of the localities.")
     ] = False,
     allow_broken_letters: Annotated[
-        bool,
-        typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding."),
+        bool, typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding.")
     ] = False,
     keep: Annotated[
         Path | None,
@@ -190,9 +188,9 @@ def import_(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
-    from localidades_api.importer.run import ImportOptions  # noqa: PLC0415  # see above
-    from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
+    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import
+    from localidades_api.importer.run import ImportOptions
+    from localidades_api.importer.source import is_address
 
     if keep is not None and not is_address(source):
         raise typer.BadParameter("--keep is for a file that is downloaded: give its address")
@@ -224,7 +222,7 @@ def _option(name: str) -> Any:  # noqa: ANN401  # as typer's
     return typer.Option(help=MatchOptions.model_fields[name].description)
 
 
-def _column(name: str, otherwise: str = "") -> Any:  # noqa: ANN401  # as above
+def _column(name: str, otherwise: str = "") -> Any:  # noqa: ANN401  # as typer's
     """Return the option with the header of a column, which is described as the member of a row."""
     meaning = MatchableRow.model_fields[name].description
     return typer.Option(metavar="COLUMN", help=f"Header of the column, if it isn't recognized{otherwise}. {meaning}")
@@ -249,12 +247,10 @@ def match(  # noqa: PLR0913  # an argument for each option
         ),
     ],
     output: Annotated[
-        str | None,
-        typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]"),
+        str | None, typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]")
     ] = None,
     url: Annotated[
-        str | None,
-        typer.Option(help=f"Root address of the running service that answers. [default: {_SERVICE}]"),
+        str | None, typer.Option(help=f"Root address of the running service that answers. [default: {_SERVICE}]")
     ] = None,
     release: Annotated[str | None, typer.Option(help="Name of its release; by default the current one.")] = None,
     catalogue: Annotated[
@@ -284,7 +280,7 @@ def match(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob, run_match  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob, run_match
 
     if catalogue and not url is release is None:
         raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
@@ -308,6 +304,6 @@ app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url ht
 @app.command(epilog=examples("localidades-api openapi > openapi.json", "localidades-api openapi | jq '.paths | keys'"))
 def openapi() -> None:
     """Print the OpenAPI document as JSON."""
-    from localidades_api.app import create_app  # noqa: PLC0415  # see above
+    from localidades_api.app import create_app
 
     print_json(create_app().openapi(), indent=2)

@@ -59,10 +59,10 @@ def _migrate(
     *,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
 ) -> None:
-    from alembic import command  # noqa: PLC0415  # not needed with a configured database
-    from alembic.config import Config  # noqa: PLC0415  # as above
-    from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
-    from alembic.util import CommandError  # noqa: PLC0415  # as above
+    from alembic import command  # not needed with a configured database
+    from alembic.config import Config
+    from alembic.script.revision import ResolutionError
+    from alembic.util import CommandError
 
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})

@@ -61,7 +61,7 @@ class Commands(TyperGroup):
             code = self._run(*args, **{**options, "standalone_mode": False})
             sys.exit(TERMINATED if terminated.is_set() and code == INTERRUPTED else code)
 
-    def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # as above
+    def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's
         """Run a command and return its exit code."""
         try:
             with errors_as_sentences():

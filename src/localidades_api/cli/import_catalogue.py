@@ -37,11 +37,7 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         "release": report.release,
         "published": not dry_run,
         "seconds": round(report.seconds, 3),
-        "totals": {
-            "estados": report.states,
-            "municipios": report.municipalities,
-            "localidades": report.localities,
-        },
+        "totals": {"estados": report.states, "municipios": report.municipalities, "localidades": report.localities},
         "compared_with": comparison.previous,
         "changes": None if comparison.previous is None else changes,
         "zeros_restored": report.zeros_restored,
@@ -73,7 +69,7 @@ def print_report(report: ImportReport, *, dry_run: bool = False) -> None:
     verb = "would publish" if dry_run else "published"
     lines = [
         f"{verb} release {report.release} in {report.seconds:.1f} s: {report.localities:,} localities"
-        f" in {report.municipalities:,} municipios, {report.states} estados",
+        f" in {report.municipalities:,} municipios, {report.states} estados"
     ]
     if comparison.previous is not None:
         lines.append(

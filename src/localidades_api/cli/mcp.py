@@ -12,11 +12,11 @@ def mcp(
 ) -> None:
     """Give an assistant tools to query a running service, over stdin and stdout (Model Context Protocol)."""
     try:
-        from localidades_api.extensions.mcp.tools import serve_tools  # noqa: PLC0415  # needs an extra
+        from localidades_api.extensions.mcp.tools import serve_tools  # needs an extra
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
         ) from error
-    from localidades_api.app import create_app  # noqa: PLC0415  # it takes a while to import
+    from localidades_api.app import create_app
 
     serve_tools(url, create_app().openapi())

@@ -38,16 +38,15 @@ def import_(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, report, and change nothing.")] = False,
     allow_shrink: Annotated[
-        bool,
-        typer.Option("--allow-shrink", help="Accept outlines that lack over 10% of the municipios or an estado."),
+        bool, typer.Option("--allow-shrink", help="Accept outlines that lack over 10% of the municipios or an estado.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Import the outlines of municipios, which replace those of the edition before, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import import_outlines  # noqa: PLC0415  # see `cli`
-    from localidades_api.observability.progress_display import show_progress  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import import_outlines
+    from localidades_api.observability.progress_display import show_progress
 
     async def run(database: "Database") -> "OutlineReport":
         with show_progress() as progress:
@@ -75,15 +74,15 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
         ("Files that were not read", report.unread),
     ):
         if found:
-            shown = [one if isinstance(one, str) else format_key("municipio", one) for one in found[:_SHOWN]]
+            shown = [area if isinstance(area, str) else format_key("municipio", area) for area in found[:_SHOWN]]
             yield f"{what} ({len(found):,}): {', '.join([*shown, *['…'] * (len(found) > _SHOWN)])}"
 
 
 @outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))
 def list_(*, as_json: Json = False) -> None:
     """Show the edition of the outlines, if there are any."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import list_editions  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import list_editions
 
     editions = on_database(list_editions, writes=False)
     if as_json:
@@ -98,8 +97,8 @@ def list_(*, as_json: Json = False) -> None:
 @outlines.command(epilog=examples("localidades-api outlines remove"))
 def remove() -> None:
     """Remove the outlines. What needs them answers 404, all else as before."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import remove_outlines  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import remove_outlines
 
     name = on_database(remove_outlines, writes=True)
     print_text(f"Edition {name} is removed." if name else "There are no outlines.")

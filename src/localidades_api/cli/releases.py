@@ -37,8 +37,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document
 
 def _complete_name(incomplete: str) -> list[str]:
     """Complete the names of releases except the current one; nothing if the database does not answer."""
-    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
+    from localidades_api.cli.database import list_releases, on_database
+    from localidades_api.settings import read_settings
 
     try:
         if read_settings().database_url is None:
@@ -64,20 +64,20 @@ def list_(
     """List the releases, oldest first; the current one has a star."""
     if context.invoked_subcommand is not None:
         return
-    from localidades_api.catalogue.schemas import PublishedRelease  # noqa: PLC0415  # see `cli`
-    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.database.queries.releases import list_publications  # noqa: PLC0415  # as above
+    from localidades_api.catalogue.schemas import PublishedRelease
+    from localidades_api.cli.database import list_releases, on_database
+    from localidades_api.database.queries.releases import list_publications
 
     if log:
         publications = on_database(list_publications, writes=False)
         if as_json:
-            print_json({"publications": [one.model_dump(mode="json") for one in publications]})
+            print_json({"publications": [publication.model_dump(mode="json") for publication in publications]})
         else:
             print_table(_tabulate_log(publications))
         return
     every, current = on_database(list_releases, writes=False)
     if as_json:
-        print_json({"releases": [PublishedRelease.of(one, current).model_dump(mode="json") for one in every]})
+        print_json({"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in every]})
     else:
         print_table(_tabulate(every, current))
 
@@ -100,22 +100,21 @@ def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
 def _tabulate_log(publications: "list[Publication]") -> Table:
     """Return the log of publications as a table."""
     table = Table("published", "release", "before", "by", "role", "reason", box=None, pad_edge=False)
-    for one in publications:
+    for publication in publications:
         table.add_row(
-            f"{one.published_at:%Y-%m-%d %H:%M:%S} UTC",
-            one.release,
-            one.previous or "",
-            one.account,
-            one.role,
-            one.reason or ("import" if one.action == "import" else ""),
+            f"{publication.published_at:%Y-%m-%d %H:%M:%S} UTC",
+            publication.release,
+            publication.previous or "",
+            publication.account,
+            publication.role,
+            publication.reason or ("import" if publication.action == "import" else ""),
         )
     return table
 
 
 @releases.command(
     epilog=examples(
-        "localidades-api releases publish 2018-09",
-        "localidades-api releases publish 2018-09 --json | jq -r .previous",
+        "localidades-api releases publish 2018-09", "localidades-api releases publish 2018-09 --json | jq -r .previous"
     )
 )
 def publish(
@@ -130,8 +129,8 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Make a release the current one, for example to go back after a bad import. Nothing is removed."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.releases.publish import publish_release  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.releases.publish import publish_release
 
     previous = on_database(partial(publish_release, name=name, reason=reason or None), writes=True)
     if as_json:
@@ -159,8 +158,8 @@ def retire(
     ] = None,
 ) -> None:
     """Remove old releases for good while the service reads the others, and finish any interrupted retirement."""
-    from localidades_api.cli.database import run_retirement  # noqa: PLC0415  # see `cli`
-    from localidades_api.releases.retire import retire_oldest, retire_release  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import run_retirement
+    from localidades_api.releases.retire import retire_oldest, retire_release
 
     if name is not None and keep is None:
         retired = run_retirement(partial(retire_release, name=name))

@@ -49,7 +49,7 @@ class ProblemError(ClientError):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         said = [str(problem.get("detail") or problem.get("title") or f"The service answers {status}.")]
         super().__init__(
-            " ".join([*said, *(f"{one['parameter']}: {one['message']}" for one in problem.get("errors", ()))])
+            " ".join([*said, *(f"{error['parameter']}: {error['message']}" for error in problem.get("errors", ()))])
         )
         self.status = status
         self.problem = problem
@@ -315,11 +315,11 @@ class AsyncClient:
 
     async def download(
         self,
-        format: str = "parquet",  # noqa: A002  # as above
+        format: str = "parquet",  # noqa: A002  # as the service calls it
         *,
         to: Literal["pandas", "polars"] | None = "pandas",
         **filters: object,
-    ) -> Any:  # noqa: ANN401  # as above
+    ) -> Any:  # noqa: ANN401  # a DataFrame of either, or bytes
         """See `Client.download`."""
         return await self._run(self._calls.download(format, to, filters))
 

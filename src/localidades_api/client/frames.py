@@ -84,7 +84,7 @@ def split_rows(rows: object, size: int) -> Iterator[list[Any]]:
 
 def _library(rows: object) -> str | None:
     """Return the library that the class of rows, or one that it extends, is from: pandas or polars."""
-    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
+    homes = (base.__module__.partition(".")[0] for base in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
     return next((home for home in homes if home in {"pandas", "polars"}), None)
 
 
@@ -99,8 +99,8 @@ def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFram
     return Table(header, _as_text(rows.itertuples(index=False, name=None)), with_columns)
 
 
-def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
-    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # as above
+def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # a DataFrame, and its library
+    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # a DataFrame, too
         return rows.select(rows.columns[:kept]).with_columns(
             polars.Series(name, _values(name, cells), getattr(polars, _POLARS_TYPES[_type(name)]))
             for name, cells in added.items()

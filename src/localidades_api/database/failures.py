@@ -83,7 +83,7 @@ def error_kind(error: Exception) -> str:
     if getattr(error, "errno", None) in _NO_DESCRIPTOR:
         return "descriptors"
     causes = (error, error.orig if isinstance(error, DBAPIError) else None)
-    return "timeout" if any(isinstance(one, TimeoutError | PoolTimeoutError) for one in causes) else "connection"
+    return "timeout" if any(isinstance(cause, TimeoutError | PoolTimeoutError) for cause in causes) else "connection"
 
 
 def translate_connecting(error: Exception) -> DatabaseUnavailableError:

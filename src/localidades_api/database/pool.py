@@ -16,12 +16,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.dsn import Dsn
-from localidades_api.database.failures import (
-    error_kind,
-    translate,
-    translate_connecting,
-    translate_refusal,
-)
+from localidades_api.database.failures import error_kind, translate, translate_connecting, translate_refusal
 from localidades_api.database.hosts import ServerConnection, Servers
 from localidades_api.database.models import releases
 from localidades_api.database.sessions import refuse_pooler, require_own_session, session_settings, transaction_settings
@@ -157,10 +152,7 @@ class Database:
         return await self.fetch_from((), statement, parameters)
 
     async def fetch_from(
-        self,
-        release: Release | Sequence[Release],
-        statement: Executable,
-        parameters: Mapping[str, Any] | None = None,
+        self, release: Release | Sequence[Release], statement: Executable, parameters: Mapping[str, Any] | None = None
     ) -> Sequence[Row[Any]]:
         """Read one or several releases as `fetch` does, on a server that has all of them; `:release_id` is the first.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from pydantic_core import from_json
 
-from localidades_api.catalogue.degrees import METRES_A_DEGREE
+from localidades_api.catalogue.coordinates import METRES_A_DEGREE
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.database.queries.releases import ChangeCounts

@@ -11,10 +11,7 @@ CORS = {
     " Content-Disposition, ETag, Header-Row, Last-Modified, Link, Retry-After, Sheet-Name,"
     " X-Request-Id",
 }
-_PREFLIGHT = {
-    "Access-Control-Allow-Headers": "*",
-    "Access-Control-Max-Age": "86400",
-}
+_PREFLIGHT = {"Access-Control-Allow-Headers": "*", "Access-Control-Max-Age": "86400"}
 
 
 def answer_preflight(asked: Headers, allow: str) -> Response:

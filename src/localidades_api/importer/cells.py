@@ -5,9 +5,9 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from localidades_api.catalogue import degrees
+from localidades_api.catalogue import coordinates
 from localidades_api.catalogue.columns import LocalityColumn
-from localidades_api.catalogue.degrees import BOUNDS, DECIMAL, Axis
+from localidades_api.catalogue.coordinates import BOUNDS, DECIMAL, Axis
 
 NO_DATA = frozenset({"", "-", "*"})
 # Claves of the census for rows that sum up localities, with the reason for rejecting them.
@@ -115,7 +115,7 @@ def read_degrees(text: str, axis: Axis) -> float | None:
     if re.fullmatch(DECIMAL, text) and abs(number := float(text)) <= BOUNDS[axis]:  # nearly always
         return number
     try:
-        return round(degrees.read_degrees(text, axis), _DIGITS_OF_DEGREES)
+        return round(coordinates.read_degrees(text, axis), _DIGITS_OF_DEGREES)
     except ValueError:
         raise InvalidRowError(f"its {axis} can't be read as degrees") from None
 

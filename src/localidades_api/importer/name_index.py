@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
         The demo is invented, so it has no history. The names of later releases don't lead to places of earlier ones.
         """
-        earlier = [one for one in published if one.is_demo == release.is_demo and one.id < release.id]
+        earlier = [old for old in published if old.is_demo == release.is_demo and old.id < release.id]
         return cls(release, earlier)
 
     @property
@@ -91,7 +91,7 @@ async def read_source(url: str, name: str, sha256: str, catalogue: CatalogueReco
     async with _reading(url) as database:
         published = (await get_release_snapshot(database)).every
     release = Release(
-        id=1 + max((one.id for one in published), default=0),
+        id=1 + max((release.id for release in published), default=0),
         name=name,
         source="",
         sha256=sha256,

@@ -93,10 +93,7 @@ class AreaMatcher:
         likely = probability.probabilities([evidence for _, evidence in found.values()])
         return [
             Candidate(
-                id_,
-                self._index.areas.label(id_),
-                probability.score(share * weights.LITERAL),
-                comparison.differences,
+                id_, self._index.areas.label(id_), probability.score(share * weights.LITERAL), comparison.differences
             )
             for share, (id_, (comparison, _)) in zip(likely, found.items(), strict=True)
         ]
@@ -104,7 +101,7 @@ class AreaMatcher:
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of the municipios that a row may name, and the evidence for each, to fit certainty."""
         question, found = self._propose(self._read(row))
-        return [one.id for one in found], self._evidence(question, found)
+        return [area.id for area in found], self._evidence(question, found)
 
     def _propose(self, row: MatchRow) -> tuple[Question, list[ComparedArea]]:
         """Return what is asked and the municipios with names like that of a row, among them those of such a seat."""
@@ -116,7 +113,7 @@ class AreaMatcher:
             return question, []
         if text.isdecimal():
             areas = book.find_municipios(text, estado_id)
-            return question, [ComparedArea(one.id, Comparison.of([])) for one in areas]
+            return question, [ComparedArea(area.id, Comparison.of([])) for area in areas]
         ids = [area.id for area in book.find_municipios(text, estado_id)]
         words = canonical(given.text)
         if len(ids) == 1:
@@ -124,9 +121,9 @@ class AreaMatcher:
         ids += self._municipios_of_seats(text, estado_id)
         known = [id_ for id_ in dict.fromkeys(ids) if id_ in book.municipios]
         found = [ComparedArea(id_, self._compare(given, id_).with_more(of_estado)) for id_ in known]
-        if called := [one for one in found if book.words[one.id] == words]:
+        if called := [area for area in found if book.words[area.id] == words]:
             population = self._population_of_seat(called[0].id) * weights.PROMINENT_RATIO
-            found = [one for one in found if one in called or self._population_of_seat(one.id) > population]
+            found = [area for area in found if area in called or self._population_of_seat(area.id) > population]
         return question, found
 
     def _municipios_of_seats(self, text: str, estado_id: int | None) -> list[int]:
@@ -147,7 +144,7 @@ class AreaMatcher:
         book, nombre = self._index.areas, self._index.areas.municipios[id_]
         seat, *everyday = self._index.seats.get(id_) or [""]
         former = self._index.former.get(id_)
-        written = [(NameKind.OWN, nombre), (NameKind.SEAT, seat), *((NameKind.EVERYDAY, one) for one in everyday)]
+        written = [(NameKind.OWN, nombre), (NameKind.SEAT, seat), *((NameKind.EVERYDAY, text) for text in everyday)]
         names: dict[tuple[str, ...], PlaceName] = {}
         for kind, text in [*written, (NameKind.FORMER, former or "")]:
             for words in [*variants(text), untitled(canonical(text))] if text else ():
@@ -181,7 +178,7 @@ class AreaMatcher:
     def _evidence(self, question: Question, found: Sequence[ComparedArea]) -> list[dict[str, float]]:
         return [
             gather_area(question, self._place(id_), comparison.differences, lead)
-            for lead, (id_, comparison) in zip(leads([one.comparison for one in found]), found, strict=True)
+            for lead, (id_, comparison) in zip(leads([area.comparison for area in found]), found, strict=True)
         ]
 
     # -- Decide
@@ -190,12 +187,12 @@ class AreaMatcher:
         """Return the result; the candidates of a doubtful row stay in their order."""
         if not found:
             return MatchResult("none")
-        ranked = found if is_doubtful else sorted(found, key=lambda one: (-one.score, one.id))
+        ranked = found if is_doubtful else sorted(found, key=lambda candidate: (-candidate.score, candidate.id))
         first = ranked[0]
         has_rival = len(ranked) > 1 and _has_same_words(first)
         outcome = probability.outcome(
             first.score / 100,
-            is_doubtful=is_doubtful or has_rival or any(one.reason.is_doubt for one in first.faults),
+            is_doubtful=is_doubtful or has_rival or any(fault.reason.is_doubt for fault in first.faults),
             is_literal=not first.faults,
             sure=sure,
         )
@@ -211,20 +208,20 @@ class AreaMatcher:
         named = book.estados if kind == "estado" else book.municipios
         if key not in named:
             unknown = differ(Reason.UNKNOWN_KEY, format_key(kind, key))
-            return self._decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
+            return self._decide([candidate._replace(faults=(*candidate.faults, unknown)) for candidate in found], sure)
         faults = tuple(self._contradictions(row, key)) if kind == "municipio" else ()
         own = Candidate(key, book.label(key), probability.score(weights.BY_KEY), faults)
-        agreeing = next((one for one in found if one.id == key), None)
+        agreeing = next((candidate for candidate in found if candidate.id == key), None)
         if agreeing or not row.nombre:
             of_name = agreeing.faults if agreeing else ()
             more = [fault for fault in of_name if not faults or fault.reason is not Reason.ESTADO]
             return self._decide([own._replace(faults=(*faults, *more))], sure, is_doubtful=bool(faults))
-        if not (faults and any(one.id == key for one in self._named([row._replace(estado=None)]))):
+        if not (faults and any(candidate.id == key for candidate in self._named([row._replace(estado=None)]))):
             own = own._replace(faults=(*faults, differ(Reason.NAME, row.nombre, named[key])))
         of_key = differ(Reason.KEY, format_key(kind, key))
         others = [
-            one._replace(score=round(one.score / 2, 2), faults=(*one.faults, of_key))
-            for one in sorted(found, key=lambda one: -one.score)
+            candidate._replace(score=round(candidate.score / 2, 2), faults=(*candidate.faults, of_key))
+            for candidate in sorted(found, key=lambda candidate: -candidate.score)
         ]
         own = own._replace(score=round(own.score / 2, 2) if others else own.score)
         return self._decide([own, *others], sure, is_doubtful=True)
@@ -241,4 +238,4 @@ class AreaMatcher:
 
 def _has_same_words(candidate: Candidate) -> bool:
     """Return whether a municipio has the name of a row once abbreviations and numbers are read."""
-    return all("read" in one.reason.marks or not one.reason.is_of_name for one in candidate.faults)
+    return all("read" in fault.reason.marks or not fault.reason.is_of_name for fault in candidate.faults)

@@ -94,9 +94,9 @@ class Matcher:
         areas = self._areas(row, self._index.areas.find_state(row.estado) if row.estado else None)
         rows = self._index.layout.block(areas[0].id)[1] if len(areas) == 1 else ()
         town = self._index.place(min(rows)) if rows else None
-        if town is None or not town.flags & URBAN or town.id in {one.id for one in result.candidates}:
+        if town is None or not town.flags & URBAN or town.id in {candidate.id for candidate in result.candidates}:
             return result
-        left = 1 - sum(one.score for one in result.candidates) / 100
+        left = 1 - sum(candidate.score for candidate in result.candidates) / 100
         of_town = Comparison.of([differ(Reason.ADDRESS, row.nombre or "")])
         candidate = self._candidate(ComparedPlace(town, of_town), left * weights.IN_TOWN)
         ranked = sorted([candidate, *result.candidates], key=lambda one: -one.score)
@@ -135,14 +135,14 @@ class Matcher:
     def _is_called(self, key: int, given: GivenName) -> bool:
         """Return whether the place that has a key today has a name, or one much like it."""
         found = self._proposer.by_key(MatchRow(), given, key, None, ())
-        return any(one.place.id == key and one.comparison.cost < weights.MAX_COST_OF_WORDS for one in found)
+        return any(place.id == key and comparison.cost < weights.MAX_COST_OF_WORDS for place, comparison in found)
 
     # -- Propose and align
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of the candidates for a row with a name and the evidence for each, to fit certainty."""
         question, found, _ = self._propose(with_key_apart(row))
-        return [one.place.id for one in found], _evidence(question, found)
+        return [place.id for place, _ in found], _evidence(question, found)
 
     def _propose(self, row: MatchRow) -> tuple[Question, list[ComparedPlace], int | None]:
         """Return what is asked, the places that may be meant, and the key of a withdrawn place of the name or key."""
@@ -170,10 +170,10 @@ class Matcher:
             other = differ(Reason.KEY, f"{clave:04d}")
         else:
             other = self._proposer.key_of_other_municipio(row, estado_id, {area.id for area in areas})
-        known = {one.place.id for one in keyed}
+        known = {place.id for place, _ in keyed}
         others = [ComparedPlace(place, compared.with_more(other)) for place, compared in named if place.id not in known]
         withdrawn = (self._find_withdrawn(fold(row.nombre or ""), area.id) for area in areas)
-        gone = gone if gone is not None else next((one for one in withdrawn if one is not None), None)
+        gone = gone if gone is not None else next((place for place in withdrawn if place is not None), None)
         return question, [*keyed, *others], gone
 
     def _find_withdrawn(self, folded: str, municipio_id: int) -> int | None:
@@ -193,7 +193,7 @@ class Matcher:
         if not compared:
             return MatchResult("none", withdrawn=gone)
         if question.key is not None and (row.nombre is None or _agrees(compared[0].comparison)):
-            likely = probability.probabilities_by_key([one.comparison.cost for one in compared])
+            likely = probability.probabilities_by_key([comparison.cost for _, comparison in compared])
             gone = None
         else:
             likely = probability.probabilities(_evidence(question, compared))
@@ -202,7 +202,7 @@ class Matcher:
         doubts = [*self._doubts(question, first, compared)]
         # A place with the key, or with the name in its municipio, is told, however unlikely it is.
         is_told = any(
-            question.has_key(one.place) or (row.municipio and one.comparison.has_same_name) for one in compared
+            question.has_key(place) or (row.municipio and comparison.has_same_name) for place, comparison in compared
         )
         outcome = probability.outcome(
             max(share, weights.UNLIKELY if is_told else 0.0),
@@ -210,7 +210,7 @@ class Matcher:
             is_literal=not first.comparison.differences,
             sure=sure,
         )
-        told = [one for one in doubts if one not in first.comparison.differences]
+        told = [doubt for doubt in doubts if doubt not in first.comparison.differences]
         ranked[0] = share, first._replace(comparison=first.comparison.with_more(*told))
         shown = tuple(self._candidate(one, share) for share, one in islice(ranked, MAX_CANDIDATES))
         return MatchResult(outcome, shown, gone)
@@ -271,17 +271,17 @@ class Matcher:
         """Yield why another place than the likeliest may be meant, even one that was not compared."""
         row, place, found = question.row, first.place, first.comparison.differences
         if question.has_key(place):
-            yield from (one for one in found if one.reason.is_doubt_of_key)
-            if first.comparison.cost > weights.LEAD and any(one.comparison.has_same_name for one in compared):
+            yield from (fault for fault in found if fault.reason.is_doubt_of_key)
+            if first.comparison.cost > weights.LEAD and any(comparison.has_same_name for _, comparison in compared):
                 yield differ(Reason.OTHER_PLACE, row.nombre or "")
             return
-        yield from (one for one in found if one.reason.is_doubt)
+        yield from (fault for fault in found if fault.reason.is_doubt)
         is_homonym = place.flags & (HOMONYM | SEAT) == HOMONYM and _OTHER_NAMES.isdisjoint(one.code for one in found)
         if is_homonym and row.kilometres_to(place.latitud, place.longitud) is None:
             yield differ(Reason.HOMONYM, place.nombre)
         if self._may_be_short(question, place, found):
             yield differ(Reason.SHORT_NAME, row.nombre or "")
-        kinds = {one.given for one in found if one.reason.evidence.startswith("kind_added")}
+        kinds = {fault.given for fault in found if fault.reason.evidence.startswith("kind_added")}
         find, municipio_id = self._index.layout.find, place.id // KEYS_OF_A_MUNICIPIO
         for article, word in pairwise(question.given.folded.split()) if kinds else ():
             name = f"{article} {word}"
@@ -311,29 +311,30 @@ class Matcher:
         if found and place.flags & SEAT and self._count_named(words, place) > 1:
             return True
         firsts = (next((word for word in name.words if word not in GENERICS), "") for name in place.names)
-        return not {one.found for one in found if one.reason is Reason.MISSING}.isdisjoint(firsts)
+        return not {fault.found for fault in found if fault.reason is Reason.MISSING}.isdisjoint(firsts)
 
-    def _candidate(self, one: ComparedPlace, share: float) -> Candidate:
-        municipio = self._index.areas.municipios[one.place.id // KEYS_OF_A_MUNICIPIO]
+    def _candidate(self, compared: ComparedPlace, share: float) -> Candidate:
+        place, comparison = compared
+        municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
         faults = tuple(
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
-            for fault in one.comparison.differences
+            for fault in comparison.differences
         )
-        return Candidate(one.place.id, self._index.label(one.place), probability.score(share), faults, one.place.row)
+        return Candidate(place.id, self._index.label(place), probability.score(share), faults, place.row)
 
 
 def _evidence(question: Question, found: Sequence[ComparedPlace]) -> list[dict[str, float]]:
     return [
         gather(question, place, compared.differences, lead)
-        for lead, (place, compared) in zip(leads([one.comparison for one in found]), found, strict=True)
+        for lead, (place, compared) in zip(leads([comparison for _, comparison in found]), found, strict=True)
     ]
 
 
 def _agrees(comparison: Comparison) -> bool:
     """Return whether the place with the key of a row has its name and its areas."""
-    others = [one for one in comparison.differences if one.reason is not Reason.FORMER_KEY]
-    cost = sum(one.penalty for one in others)
-    return cost < weights.MIN_COST_OF_OTHER_NAME and not any(one.reason.is_doubt for one in others)
+    others = [fault for fault in comparison.differences if fault.reason is not Reason.FORMER_KEY]
+    cost = sum(fault.penalty for fault in others)
+    return cost < weights.MIN_COST_OF_OTHER_NAME and not any(fault.reason.is_doubt for fault in others)
 
 
 def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
@@ -341,7 +342,9 @@ def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
 
     Only the point of the row makes one of them certain.
     """
-    found = tuple(one for one in result.candidates if not any(fault.reason.is_of_name for fault in one.faults))
+    found = tuple(
+        candidate for candidate in result.candidates if not any(fault.reason.is_of_name for fault in candidate.faults)
+    )
     if not found or result.outcome == "none":
         return MatchResult("none", found, result.withdrawn)
     is_first = found[0] == result.best  # rather than a place with a former name like this, or a similar one

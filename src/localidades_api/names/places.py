@@ -106,9 +106,6 @@ class Suggested(NamedTuple):
     score: float
     name: str | None = None
     municipio_id: int | None = None
-    municipio: str | None = None
-    estado_id: int | None = None
-    estado: str | None = None
     poblacion: int | None = None
     latitud: float | None = None
     longitud: float | None = None

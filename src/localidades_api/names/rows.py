@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
+from localidades_api.catalogue.coordinates import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.reasons import Difference
@@ -39,7 +39,7 @@ class MatchRow(NamedTuple):
         texts = self.nombre, self.municipio, self.estado, self.cvegeo, self.clave, self.ambito, self.cve_mun
         if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
             return self
-        return MatchRow._make(one[:MAX_TEXT] if isinstance(one, str) else one for one in self)
+        return MatchRow._make(value[:MAX_TEXT] if isinstance(value, str) else value for value in self)
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
         """Return the distance of a place from the row's point; None if either has no point."""

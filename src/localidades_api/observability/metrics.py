@@ -119,12 +119,7 @@ METRICS = {
             "gauge",
             merge=min,
         ),
-        _Metric(
-            "event_loop_lag_seconds",
-            "The event loop's longest delay within the last minute.",
-            "gauge",
-            merge=max,
-        ),
+        _Metric("event_loop_lag_seconds", "The event loop's longest delay within the last minute.", "gauge", merge=max),
     )
 }
 

@@ -4,7 +4,7 @@ import csv
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
-from localidades_api.bulk.answers import match_row
+from localidades_api.bulk.answers import answer_sample, match_row
 from localidades_api.bulk.formats import match_roles
 from localidades_api.bulk.input_rows import begin_of_answers
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
+from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
@@ -122,7 +122,8 @@ class Catalogue:
         joined = fields if isinstance(fields, str) else ",".join(fields)
         options = _read_options({"kind": kind, "fields": joined, "sure": sure, "lang": lang, **columns})
         roles, named = match_roles(options, self.names.areas)
-        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row)
+        sample = partial(answer_sample, self.names)
+        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row, sample)
         for _ in sent.check():
             pass
         chosen = split_fields(options.fields)
@@ -197,13 +198,13 @@ class Catalogue:
     def _locator(self) -> "tuple[Locator, dict[int, str]]":
         try:
             from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
-            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
+            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # may have been removed
         except ImportError:
             raise ValueError("This installation lacks the extension `outlines`: install the whole package.") from None
         if self._outlines is None:
             raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
         outlines = list(read_outlines(Path(self._outlines)))
-        return Locator(outlines), {one.id: one.nombre for one in outlines}
+        return Locator(outlines), {outline.id: outline.nombre for outline in outlines}
 
 
 def _check_point(latitud: float, longitud: float) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED, POINT
-from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
+from localidades_api.catalogue.coordinates import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, format_key
 from localidades_api.catalogue.locality import describe_listed, describe_record
 from localidades_api.importer.transform import CatalogueRecords

@@ -136,9 +136,9 @@ class Connections:
         A busy worker may not have read the next request of such a connection yet; it stays open then.
         """
         count = max(1, self.maximum // _ROOM_FRACTION)
-        idle = (one for one in self._open if one is not new and one.is_idle)
+        idle = (connection for connection in self._open if connection is not new and connection.is_idle)
         candidates = heapq.nsmallest(count * _CANDIDATES, idle, key=attrgetter("idle_since"))
-        closed = [one for one in candidates if not one.has_unread_input][:count]
+        closed = [connection for connection in candidates if not connection.has_unread_input][:count]
         for connection in closed:
             connection.socket_transport.close()
             self.remove(connection)  # the event loop calls `connection_lost` later

@@ -21,7 +21,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from localidades_api.api.middleware.limits import EarlyAnswers
+from localidades_api.api.middleware.limits import DirectResponses
 from localidades_api.api.middleware.response_cache import HeldResponse, spelling
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
@@ -98,7 +98,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._root_path = config.root_path
         self._limits = limits
-        self._early: EarlyAnswers | None = app_state.get("early_answers")
+        self._direct: DirectResponses | None = app_state.get("direct_responses")
         self._port: int | None = None  # that the client connected to
         self._is_over_limit = False  # there were too many connections when this one was made
         self._input = b""  # received and not parsed
@@ -190,8 +190,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Write a held response, or call the application."""
         began = perf_counter()
         self._has_progressed = True
-        early = self._early if self._can_respond_early() else None
-        if early and (held := early.cache.get(spelling(self._port, self._target, self._fields))):
+        direct = self._direct if self._can_respond_early() else None
+        if direct and (held := direct.cache.get(spelling(self._port, self._target, self._fields))):
             self._write_held(held, began)
             return
         method, version = self.parser.get_method(), self.parser.get_http_version()
@@ -201,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
             raise OverloadedError
         body_follows = has_body(self._fields)
         self._is_last_request = body_follows or self.parser.should_upgrade()
-        if early and not self._is_last_request and (refusal := early.refuse(self._target, self._fields)):
+        if direct and not self._is_last_request and (refusal := direct.refuse(self._target, self._fields)):
             self._write_held(refusal, began)
             return
         self._make_scope(version)

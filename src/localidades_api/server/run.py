@@ -106,7 +106,7 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
     Raises WorkerError if a first worker can't start.
     """
     application, workers = options.application, options.workers
-    descriptors = [one.fileno() for one in sockets]
+    descriptors = [socket.fileno() for socket in sockets]
     config = uvicorn.Config(
         partial(_load_in_worker, application, SharedMetrics(), descriptors)
         if workers > 1
@@ -208,7 +208,7 @@ def _load(application: str) -> "FastAPI":
 
 
 def _import(application: str) -> "FastAPI":
-    from fastapi import FastAPI  # noqa: PLC0415  # see above
+    from fastapi import FastAPI  # noqa: PLC0415  # slow to import
 
     sys.path.insert(0, "")  # as uvicorn's command does
     try:
@@ -235,10 +235,10 @@ def find_prefix(application: str) -> str:
     """Return the path at which an application of the operator's has mounted the service, else the empty string."""
     if application.startswith(f"{__package__.partition('.')[0]}."):
         return ""  # without importing it here
-    from starlette.routing import Mount  # noqa: PLC0415  # see above
+    from starlette.routing import Mount  # noqa: PLC0415  # slow to import
 
     mounts = (route for route in _import(application).routes if isinstance(route, Mount))
-    return next((one.path for one in mounts if hasattr(getattr(one.app, "state", None), "extensions")), "")
+    return next((mount.path for mount in mounts if hasattr(getattr(mount.app, "state", None), "extensions")), "")
 
 
 def _load_in_worker(application: str, shared: SharedMetrics, descriptors: Sequence[int]) -> "ASGIApp":
@@ -246,8 +246,8 @@ def _load_in_worker(application: str, shared: SharedMetrics, descriptors: Sequen
 
     `descriptors` are those of the listening sockets, which uvloop would hand on to the process that indexes names.
     """
-    for one in descriptors:
-        os.set_inheritable(one, False)  # noqa: FBT003  # it takes no keywords
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
     try:
         return _WorkerApplication(_load(application), shared)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is logged

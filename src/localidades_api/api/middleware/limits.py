@@ -141,7 +141,7 @@ def _needs_slot(path: str) -> bool:
     return path not in OPERATIONAL and not path.startswith(f"{STATIC}/")
 
 
-class EarlyAnswers(NamedTuple):
+class DirectResponses(NamedTuple):
     """Responses that a server can send without calling the application: held ones, and refusals at capacity.
 
     `serve` finds them in the lifespan's state, unless added middleware must see every request.

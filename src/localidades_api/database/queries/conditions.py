@@ -85,7 +85,7 @@ _LETTERS: Mapping[str, str] = {
     _ENYE: " ",
     "Ñ": _ENYE,
     "ñ": _ENYE,
-    **{one: fold(one) for one in map(chr, range(0xA0, 0x100)) if one not in "Ññ" and len(fold(one)) == 1},
+    **{char: fold(char) for char in map(chr, range(0xA0, 0x100)) if char not in "Ññ" and len(fold(char)) == 1},
 }
 
 
@@ -112,7 +112,7 @@ ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
     "clave": (_columns.position,),
     "-clave": (_columns.clave.desc(), _columns.id),
     "nombre": (*_BY_NAME, _columns.id),
-    "-nombre": (*(one.desc() for one in _BY_NAME), _columns.id),
+    "-nombre": (*(column.desc() for column in _BY_NAME), _columns.id),
     "poblacion": (_columns.poblacion.nulls_last(), _columns.id),
     "-poblacion": (_columns.poblacion.desc().nulls_last(), _columns.id),
     "relevance": (_HOW_NAMED, _columns.poblacion.desc().nulls_last(), _columns.id),

@@ -10,6 +10,7 @@ from localidades_api.catalogue.columns import COLUMNS, Kind, LocalityColumn
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
+from localidades_api.database.queries.formulas import key_as_formula, text_without_formula
 from localidades_api.database.queries.places import PARENTS
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
@@ -34,16 +35,12 @@ def _csv() -> str:
     )
 
 
-# The start of a text that a spreadsheet would read as a formula; in Japanese, also with full-width signs.
-_FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
-
-
 def _excel() -> str:
-    """Write a line for spreadsheets: keys are formulas of their text, and other texts can't be taken for formulas."""
+    """Write a line of CSV for spreadsheets."""
     return _joined(
-        f'\'"=""\' || {column.sql} || \'"""\''
+        key_as_formula(column.sql)
         if column.kind == "key"
-        else f"""coalesce('"' || regexp_replace(replace({column.sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
+        else text_without_formula(column.sql)
         if column.kind == "text"
         else _plain(column.sql)
         for column in COLUMNS.values()

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from localidades_api.catalogue.degrees import EARTH_RADIUS
+from localidades_api.catalogue.coordinates import EARTH_RADIUS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import PARENTS, PLACE

@@ -21,7 +21,8 @@ from mcp_types import (
 from pydantic_core import from_json, to_json
 
 from localidades_api import __version__
-from localidades_api.http.service import Service
+from localidades_api.client.network import NetworkSettingsError, open_client
+from localidades_api.errors import ServiceError
 
 _TIMEOUT = 60.0  # seconds to wait for each byte
 _INSTRUCTIONS = (
@@ -56,10 +57,10 @@ class OperationTool:
         self._members: Mapping[str, Any] = body["schema"].get("properties", {})
         self._required = [*body["schema"].get("required", ())]
         parameters = {}
-        for one in operation.get("parameters", ()):
-            if one["name"] in _OPERATIONS[operation["operationId"]]:
-                parameters[one["name"]] = {**one["schema"], "description": one["description"]}
-                self._required += [one["name"]] * one["required"]
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in _OPERATIONS[operation["operationId"]]:
+                parameters[parameter["name"]] = {**parameter["schema"], "description": parameter["description"]}
+                self._required += [parameter["name"]] * parameter["required"]
         self.tool = Tool(
             name=operation["operationId"],
             title=operation["summary"],
@@ -73,7 +74,7 @@ class OperationTool:
             annotations=_READ_ONLY,
         )
 
-    def call(self, service: Service, client: httpx.Client, arguments: Mapping[str, Any]) -> CallToolResult:
+    def call(self, client: httpx.Client, arguments: Mapping[str, Any]) -> CallToolResult:
         """Send the request; the result has the content of the response, or what is wrong with the request."""
         if missing := [name for name in self._required if name not in arguments]:
             return _refuse(f"Missing: {', '.join(missing)}.")
@@ -84,7 +85,8 @@ class OperationTool:
             # A key with its leading zero is redirected to the key without.
             response = client.request(
                 self._method,
-                service.at(self._path.format(**in_path), **query),
+                self._path.format(**in_path),
+                params=query,
                 json=body,
                 headers={"Accept": "application/json"},
                 follow_redirects=True,
@@ -92,11 +94,11 @@ class OperationTool:
             content = from_json(response.content)
         except (httpx.HTTPError, httpx.InvalidURL):
             return _refuse(
-                f"The service at {service.root} can't be reached: start it with `localidades-api serve`, or set"
+                f"The service at {client.base_url} can't be reached: start it with `localidades-api serve`, or set"
                 " `--url` to another."
             )
         except ValueError:
-            return _refuse(f"{service.root} is not a localidades-api service: check `--url`.")
+            return _refuse(f"{client.base_url} is not a localidades-api service: check `--url`.")
         if response.is_error:
             return _refuse(response.text)
         answer = {"release": response.headers.get("catalogue-release"), **content}
@@ -111,16 +113,32 @@ def _text(text: str) -> TextContent:
     return TextContent(type="text", text=text)
 
 
+def _connect(url: str) -> httpx.Client:
+    """Open a client of the service at an address; raise ServiceError if it, or a proxy's setting, can't be used."""
+    try:
+        address = httpx.URL(url.strip())
+    except (httpx.InvalidURL, UnicodeError):
+        address = httpx.URL()
+    if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
+        raise ServiceError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
+    root = address.copy_with(username=None, password=None)  # messages show it
+    auth = (address.username, address.password) if address.username else None
+    headers = {"Accept-Encoding": "identity"}  # compressed bodies can expand to any size
+    try:
+        return open_client(base_url=root, auth=auth, headers=headers, timeout=_TIMEOUT)
+    except NetworkSettingsError as error:
+        raise ServiceError(str(error)) from error
+
+
 def serve_tools(url: str, document: Mapping[str, Any]) -> None:
     """Serve an assistant on stdin and stdout with the service at `url`, until it closes stdin."""
-    service = Service.parse(url, None)
     operations = [
         OperationTool(method, path, operation)
         for path, item in document["paths"].items()
         for method, operation in item.items()
         if operation["operationId"] in _OPERATIONS
     ]
-    by_name = {one.tool.name: one for one in operations}
+    by_name = {operation.tool.name: operation for operation in operations}
 
     async def list_tools(_: ServerRequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001
         return ListToolsResult(tools=[by_name[name].tool for name in _OPERATIONS if name in by_name])
@@ -128,7 +146,7 @@ def serve_tools(url: str, document: Mapping[str, Any]) -> None:
     async def call_tool(_: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         if (operation := by_name.get(params.name)) is None:
             return _refuse(f"There is no tool {params.name}.")
-        return await asyncio.to_thread(operation.call, service, client, params.arguments or {})
+        return await asyncio.to_thread(operation.call, client, params.arguments or {})
 
     server = Server(
         "localidades-api",
@@ -142,5 +160,5 @@ def serve_tools(url: str, document: Mapping[str, Any]) -> None:
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
-    with service.connect(_TIMEOUT) as client:
+    with _connect(url) as client:
         asyncio.run(serve())

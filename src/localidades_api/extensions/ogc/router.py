@@ -111,7 +111,7 @@ _DATETIME = rf"({_INSTANT}|({_INSTANT}|(\.\.)?)/({_INSTANT}|(\.\.)?))"
 
 def _read_boxes(text: str) -> list[Box]:
     """Return the box, or the two boxes of one across the 180th meridian; the heights of six numbers don't matter."""
-    numbers = [float(one) for one in text.split(",")]
+    numbers = [float(number) for number in text.split(",")]
     west, south, east, north = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])  # noqa: PLR2004
     south, north = max(south, -90), min(north, 90)
     if south > north or west > 180 or east < -180:  # noqa: PLR2004  # degrees
@@ -340,7 +340,7 @@ def _document() -> dict[str, Any]:
         "collectionId": {"type": "string", "enum": get_args(Collection)},
         "featureId": {"type": "string", "pattern": "^[0-9]{1,9}$"},
     }
-    in_path = [{"name": name, "in": "path", "required": True, "schema": one} for name, one in schemas.items()]
+    in_path = [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in schemas.items()]
     operations: dict[str, tuple[str, str, type[CollectionQuery | ReleaseQuery]]] = {
         "/": ("getLandingPage", "Show the landing page", ReleaseQuery),
         "/conformance": ("getConformanceDeclaration", "List conformance classes", CollectionQuery),
@@ -353,7 +353,7 @@ def _document() -> dict[str, Any]:
     }
     paths = {}
     for path, (name, summary, query) in operations.items():
-        named = [one for one in in_path if f"{{{one['name']}}}" in path]
+        named = [parameter for parameter in in_path if f"{{{parameter['name']}}}" in path]
         content = {_GEOJSON if "/items" in path else "application/json": {"schema": {"type": "object"}}}
         responses = {"200": {"description": "As the standard has it.", "content": content}, **_FAILURES}
         parameters = [*named, *_parameters(query)]
@@ -512,8 +512,8 @@ async def list_area_features(
         areas = {
             id_: area
             for id_, area in areas.items()
-            if any(one.get(id_, False) for one in touched)
-            or (not any(id_ in one for one in touched) and _is_within(points.get(id_), boxes))
+            if any(ids.get(id_, False) for ids in touched)
+            or (not any(id_ in ids for ids in touched) and _is_within(points.get(id_), boxes))
         }
     page, last = query.page_of(sorted(areas), MAX_BORDERS if builder.edition else MAX_LIMIT)
     geometries = await _find_geometries(repository, builder.release, collection, page, borders)
@@ -548,26 +548,26 @@ async def _list_areas(
 ) -> dict[int, dict[str, Any]]:
     """Return the properties of every area of a collection, or those in an estado, by id."""
     named = {
-        one.id: {"cve_ent": one.clave, "estado": one.nombre, "estado_abreviatura": one.abreviatura}
-        for one in await repository.list_states(release)
-        if estado_id in {None, one.id}
+        state.id: {"cve_ent": state.clave, "estado": state.nombre, "estado_abreviatura": state.abreviatura}
+        for state in await repository.list_states(release)
+        if estado_id in {None, state.id}
     }
     if collection == "estados":
         return {
-            id_: {"cve_ent": one["cve_ent"], "nombre": one["estado"], "abreviatura": one["estado_abreviatura"]}
-            for id_, one in named.items()
+            id_: {"cve_ent": area["cve_ent"], "nombre": area["estado"], "abreviatura": area["estado_abreviatura"]}
+            for id_, area in named.items()
         }
     return {
-        one.id: {
-            "cvegeo_mun": format_key("municipio", one.id),
-            "cve_mun": one.clave,
-            "clave": one.clave,
-            "nombre": one.nombre,
-            "localidades": one.localidades,
-            "estado_id": one.estado_id,
-            **named[one.estado_id],
+        municipio.id: {
+            "cvegeo_mun": format_key("municipio", municipio.id),
+            "cve_mun": municipio.clave,
+            "clave": municipio.clave,
+            "nombre": municipio.nombre,
+            "localidades": municipio.localidades,
+            "estado_id": municipio.estado_id,
+            **named[municipio.estado_id],
         }
-        for one in await repository.list_municipalities(release, estado_id)
+        for municipio in await repository.list_municipalities(release, estado_id)
     }
 
 
@@ -588,11 +588,7 @@ def _is_within(point: tuple[float, float] | None, boxes: Iterable[Box]) -> bool:
 
 
 async def _find_geometries(
-    repository: CatalogueRepository,
-    release: Release,
-    collection: Area,
-    ids: Sequence[int],
-    borders: Borders | None,
+    repository: CatalogueRepository, release: Release, collection: Area, ids: Sequence[int], borders: Borders | None
 ) -> dict[int, bytes]:
     """Return the geometry of each area: its border, or the point that it is at."""
     points = await _locate(repository, release, collection, ids)

@@ -1,7 +1,6 @@
 """Reads outlines of municipios: shapefiles of INEGI's Marco Geoestadístico, and GeoJSON as its web service answers."""
 
 import itertools
-import math
 import os
 import re
 import shutil
@@ -17,8 +16,9 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
-from localidades_api.catalogue.degrees import is_in_mexico
+from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.errors import CatalogueError
+from localidades_api.extensions.outlines.projection import Unproject, read_projection
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
 from localidades_api.importer.checks import BROKEN_LETTER
 
@@ -55,7 +55,6 @@ class Outline(NamedTuple):
 
 
 _Files: TypeAlias = Mapping[str, Callable[[], bytes]]
-_Unproject: TypeAlias = Callable[[float, float], tuple[float, float]]
 
 
 class _Amounts(dict[str, float]):
@@ -82,13 +81,13 @@ def read_outlines(file: Path | IO[bytes], unread: list[str] | None = None) -> It
                 unread += [name for name in _ending(files, ".shp", ".zip", *_GEOJSON) if name not in found]
             for name in found:
                 with named(name) if len(found) > 1 else nullcontext():
-                    for one in (_read_shapefile if name.endswith(".shp") else _read_geojson)(name, files):
-                        if one.id in keys:
-                            raise CatalogueError(f"The file has two outlines of {one.id:05}.")
-                        keys.add(one.id)
-                        amounts.add("rings", len(one.rings))
-                        amounts.add("vertices", sum(map(len, one.rings)))
-                        yield one
+                    for outline in (_read_shapefile if name.endswith(".shp") else _read_geojson)(name, files):
+                        if outline.id in keys:
+                            raise CatalogueError(f"The file has two outlines of {outline.id:05}.")
+                        keys.add(outline.id)
+                        amounts.add("rings", len(outline.rings))
+                        amounts.add("vertices", sum(map(len, outline.rings)))
+                        yield outline
         except DAMAGED_ZIP as error:
             raise CatalogueError("The zip is damaged: download it again.") from error
         except OSError as error:
@@ -114,8 +113,8 @@ def _open(file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts) -> _Files
     """Return what reads each file, by its path in lower case; those beside a shapefile belong to it."""
     parts = [file]
     if isinstance(file, Path) and file.suffix.lower() == ".shp":
-        beside = (one for one in file.parent.iterdir() if one != file and one.stem.lower() == file.stem.lower())
-        parts += [one for one in beside if one.suffix.lower() in _PARTS]
+        beside = (path for path in file.parent.iterdir() if path != file and path.stem.lower() == file.stem.lower())
+        parts += [path for path in beside if path.suffix.lower() in _PARTS]
     files: dict[str, Callable[[], bytes]] = {}
     for path, size, open_ in itertools.chain.from_iterable(_list_files(part, stack, amounts) for part in parts):
         name = path.replace("\\", "/").lower()
@@ -208,7 +207,7 @@ def _read_shapefile(name: str, files: _Files) -> Iterator[Outline]:
     shapes, table, projection = (files[f"{stem}{ending}"]() for ending in _PARTS)
     where, at = "", 100  # the first shape is after the header
     try:
-        unproject = _read_projection(projection[:_MAX_PROJECTION].decode("latin-1").lower())
+        unproject = read_projection(projection[:_MAX_PROJECTION].decode("latin-1").lower())
         for key, nombre in _read_table(table):
             where = f" within the outline of {key!r}"
             end = at + 8 + 2 * struct.unpack_from(">i", shapes, at + 4)[0]
@@ -248,11 +247,11 @@ def _detect_encoding(names: bytes) -> str:
     try:
         names.decode()
     except UnicodeDecodeError:
-        return max(("latin-1", "cp850"), key=lambda one: sum(map(names.decode(one).count, _LETTERS)))
+        return max(("latin-1", "cp850"), key=lambda encoding: sum(map(names.decode(encoding).count, _LETTERS)))
     return "utf-8"
 
 
-def _read_shape(key: str, record: bytes, unproject: _Unproject) -> Iterator[Sequence[tuple[float, float]]]:
+def _read_shape(key: str, record: bytes, unproject: Unproject) -> Iterator[Sequence[tuple[float, float]]]:
     """Yield the rings of a shape; a null one has none."""
     kind = struct.unpack_from("<i", record)[0]
     if kind == 0:
@@ -268,52 +267,6 @@ def _read_shape(key: str, record: bytes, unproject: _Unproject) -> Iterator[Sequ
         raise ValueError(starts)
     for first, end in itertools.pairwise(starts):
         yield points[first:end]
-
-
-def _read_projection(text: str) -> _Unproject:
-    """Return what turns coordinates into degrees: Lambert's conformal conic, by its parameters, or degrees already."""
-    spheroid = re.search(r'spheroid\["[^"]*",\s*([0-9.]+),\s*([0-9.]+)', text)
-    named = re.search(r'projection\["([^"]*)"', text)
-    if spheroid is None or not 6_378_136 < float(spheroid[1]) < 6_378_138:  # noqa: PLR2004  # metres: GRS 80, WGS 84
-        raise CatalogueError("The shapefile's .prj does not name ITRF2008 or WGS 84, whose degrees the catalogue has.")
-    if named is None:
-        return lambda x, y: (x, y)
-    if not named[1].startswith("lambert_conformal_conic"):
-        raise CatalogueError(f"The shapefile is in the projection {named[1][:40]}: use INEGI's, or degrees.")
-    given = {name: float(value) for name, value in re.findall(r'parameter\["([^"]*)",\s*(-?[0-9.e+]+)', text)}
-    flattening = 1 / float(spheroid[2])
-    return _lambert(math.sqrt(flattening * (2 - flattening)), given)
-
-
-def _lambert(e: float, given: Mapping[str, float]) -> _Unproject:
-    """Return the inverse of Lambert's projection (Snyder, Map Projections, 1987: 14-15, 15-1 to 15-11 and 7-9)."""
-
-    def bend(phi: float) -> float:
-        return float(((1 - e * math.sin(phi)) / (1 + e * math.sin(phi))) ** (e / 2))
-
-    def isometric(phi: float) -> float:
-        return math.tan(math.pi / 4 - phi / 2) / bend(phi)
-
-    def scale(phi: float) -> float:
-        return math.cos(phi) / math.sqrt(1 - (e * math.sin(phi)) ** 2)
-
-    one, two, zero = (
-        math.radians(given[name]) for name in ("standard_parallel_1", "standard_parallel_2", "latitude_of_origin")
-    )
-    east, meridian = given["false_easting"], given["central_meridian"]
-    n = math.log(scale(one) / scale(two)) / math.log(isometric(one) / isometric(two)) if one != two else math.sin(one)
-    radius = 6_378_137 * scale(one) / (n * isometric(one) ** n)
-    top = given["false_northing"] + radius * isometric(zero) ** n
-
-    def unproject(x: float, y: float) -> tuple[float, float]:
-        x, y = x - east, top - y
-        t = (math.hypot(x, y) / radius) ** (1 / n)
-        phi = math.pi / 2 - 2 * math.atan(t)
-        for _ in range(4):  # each is nearer by a factor of 150
-            phi = math.pi / 2 - 2 * math.atan(t * bend(phi))
-        return math.degrees(math.atan2(x, y) / n) + meridian, math.degrees(phi)
-
-    return unproject
 
 
 # -- GeoJSON (RFC 7946), also with the member `crs` of earlier versions, in the collection or in a geometry

@@ -46,7 +46,7 @@ class Locator:
     """Finds the municipio of a point in outlines that are in memory, as the service does in Postgres."""
 
     def __init__(self, outlines: Iterable[Outline]) -> None:
-        rings = [(_box_of(outer), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
+        rings = [(_box_of(outer), outline.id, outer) for outline in outlines for outer, *_ in nest(outline.rings)]
         # Among enclaves and what surrounds them, the smallest box is right.
         self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
 
@@ -113,8 +113,8 @@ def _join(following: dict[Vertex, set[Vertex]]) -> Iterator[Ring]:
             if vertex in places:
                 loop = path[places[vertex] :]
                 yield [*loop, vertex]
-                for one in loop[1:]:
-                    del places[one]
+                for passed in loop[1:]:
+                    del places[passed]
                 del path[places[vertex] + 1 :]
             else:
                 places[vertex] = len(path)

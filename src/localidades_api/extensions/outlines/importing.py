@@ -101,8 +101,8 @@ async def import_outlines(
     with interruptible():
         found = sorted(_read(source, progress, unread))
         digest = hashlib.sha256()
-        for one in found:  # all at once take 180 MB
-            digest.update(to_json(one))
+        for outline in found:  # all at once take 180 MB
+            digest.update(to_json(outline))
     async with database.connect() as connection:
         await begin_import(connection)
         before = (await connection.execute(_EDITION)).one_or_none()
@@ -114,7 +114,7 @@ async def import_outlines(
                     " `localidades-api outlines remove`."
                 )
             if not allow_shrink:
-                _refuse_losses({*await connection.scalars(_KEYS)}, {one.id for one in found}, before.name)
+                _refuse_losses({*await connection.scalars(_KEYS)}, {outline.id for outline in found}, before.name)
         if is_new:
             await connection.execute(_REMOVE)
             await _load(connection, found, progress)
@@ -132,7 +132,7 @@ def _refuse_losses(before: set[int], found: set[int], edition: str) -> None:
     """Raise CatalogueError if an estado, or over a tenth of the municipios, of the edition before is missing."""
     lost, estados = before - found, {*map(state_of, before)} - {*map(state_of, found)}
     if estados or len(lost) * 10 > len(before):
-        whole = f", and has none of estado {', '.join(f'{one:02}' for one in sorted(estados))}" if estados else ""
+        whole = f", and has none of estado {', '.join(f'{id_:02}' for id_ in sorted(estados))}" if estados else ""
         raise CatalogueError(
             f"The file lacks {len(lost):,} of the {len(before):,} municipios of edition {edition}{whole}. If that is"
             " right, pass --allow-shrink."
@@ -160,18 +160,18 @@ def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Ou
         for estado_id in STATE_KEYS:
             estado = format_key("estado", estado_id)
             with named(f"Estado {estado}"), fetch_file(source.replace("{estado}", estado)) as fetched:
-                for one in read_outlines(fetched):
-                    if state_of(one.id) != estado_id:
+                for outline in read_outlines(fetched):
+                    if state_of(outline.id) != estado_id:
                         raise CatalogueError("The address answers with another estado.")
-                    yield one
+                    yield outline
             progress.advance(1)
     else:
         if is_address(source):
             progress.begin(ImportStep.FETCH)
         with fetch_file(source, progress) if is_address(source) else nullcontext(Path(source)) as file:
             progress.begin(OutlineStep.READ)
-            for one in read_outlines(file, unread):
-                yield one
+            for outline in read_outlines(file, unread):
+                yield outline
                 progress.advance(1)
 
 
@@ -181,8 +181,8 @@ async def _load(connection: AsyncConnection, found: Sequence[Outline], progress:
     unit = UNITS / ASKED_UNITS
     raw = await connection.get_raw_connection()
     driver = cast("asyncpg.Connection", raw.driver_connection)
-    for estado_id, group in itertools.groupby(found, key=lambda one: state_of(one.id)):
-        outlines = [(one.id, one.nombre, nest(one.rings)) for one in group]
+    for estado_id, group in itertools.groupby(found, key=lambda outline: state_of(outline.id)):
+        outlines = [(outline.id, outline.nombre, nest(outline.rings)) for outline in group]
         outlines.append((estado_id, "", dissolve(polygon for *_, polygons in outlines for polygon in polygons)))
         rows = [(id_, nombre, write_geometry(polygons)) for id_, nombre, polygons in outlines]
         # Most holes are enclaves, whose own ring has the smaller box.

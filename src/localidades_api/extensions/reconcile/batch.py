@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from localidades_api.caches.name_indexes import NameIndexes
-from localidades_api.catalogue.degrees import is_in_mexico, read_point
+from localidades_api.catalogue.coordinates import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
@@ -105,20 +105,20 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
     compared = {name for kind in kinds for name in COMPARED[kind]}
     values: dict[str, list[str]] = {}
     unused = []
-    for one in query.properties:
-        name = ALIASES.get(one.pid, one.pid)
+    for value in query.properties:
+        name = ALIASES.get(value.pid, value.pid)
         if name not in compared:
             if name not in PROPERTIES:
                 known = ", ".join(sorted(compared))
-                raise QueryError(f"properties: {_shown(one.pid)} is unknown; use {known}.")
-            unused.append(one.pid)
+                raise QueryError(f"properties: {_shown(value.pid)} is unknown; use {known}.")
+            unused.append(value.pid)
             continue
-        texts = dict.fromkeys(islice((text for value in one.values for text in _as_texts(value)), _MAX_READINGS))
+        texts = dict.fromkeys(islice((text for value in value.values for text in _as_texts(value)), _MAX_READINGS))
         readable = [read for text in texts if (read := _read_value(name, text)) is not None]
         if readable:
             values.setdefault(name, []).extend(readable)
         elif texts:
-            unused.append(one.pid)
+            unused.append(value.pid)
     return values, list(dict.fromkeys(unused))
 
 
@@ -195,7 +195,7 @@ def _answer(names: NameIndex, content: object) -> Iterator[ReconciliationResult 
     candidates.sort(key=lambda one: -one.score)
     literal = [kind for kind, readings in read.items() if any(not one.faults for found, _ in readings for one in found)]
     if len(literal) > 1:
-        candidates = [one.model_copy(update={"match": False}) for one in candidates]  # the type is in doubt
+        candidates = [candidate.model_copy(update={"match": False}) for candidate in candidates]  # the type is in doubt
     yield ReconciliationResult(result=candidates[: query.limit])
 
 
@@ -203,14 +203,14 @@ def _candidates(
     names: NameIndex, kind: PlaceKind, query: CandidateQuery, readings: Sequence[_Reading]
 ) -> list[ReconciliationCandidate]:
     best: dict[int, Candidate] = {}
-    for one in (one for candidates, _ in readings for one in candidates):
-        if one.id not in best or best[one.id].score < one.score:
-            best[one.id] = one
+    for candidate in (candidate for candidates, _ in readings for candidate in candidates):
+        if candidate.id not in best or best[candidate.id].score < candidate.score:
+            best[candidate.id] = candidate
     ranked = sorted(best.values(), key=lambda one: -one.score)[:MAX_CANDIDATES] or _suggested(names, kind, query)
     certain = {id_ for _, id_ in readings if id_ is not None}
     leads = len(ranked) == 1 or (len(ranked) > 1 and ranked[0].score > ranked[1].score)
     match = ranked[0].id if leads and certain == {ranked[0].id} else None
-    return [_describe(kind, one, query, is_match=one.id == match) for one in ranked]
+    return [_describe(kind, candidate, query, is_match=candidate.id == match) for candidate in ranked]
 
 
 def _suggested(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> list[Candidate]:

@@ -24,13 +24,7 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.withdrawn import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
-from localidades_api.extensions.reconcile.vocabulary import (
-    FETCHED,
-    NAMED_TYPES,
-    PROPERTIES,
-    TYPES,
-    beginning_with,
-)
+from localidades_api.extensions.reconcile.vocabulary import FETCHED, NAMED_TYPES, PROPERTIES, TYPES, beginning_with
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.paths import PREFIX, root_of
@@ -101,8 +95,8 @@ async def suggest_entities(query: Annotated[PrefixQuery, Query()], releases: Rel
     found = index.suggest(query.prefix, kinds=kinds, limit=_PAGE)
     if query.cursor:  # the order depends on how many are wanted: without care, pages would repeat some
         more = index.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)
-        found = [*found, *(one for one in more if one not in found)][query.cursor : query.cursor + _PAGE]
-    return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
+        found = [*found, *(place for place in more if place not in found)][query.cursor : query.cursor + _PAGE]
+    return _respond(SuggestedEntities(result=list(map(_describe, found))), {"Catalogue-Release": release.name})
 
 
 @router.get("/suggest/type/", summary="Suggest types", response_model=SuggestedItems, responses=REVALIDATED)
@@ -127,10 +121,10 @@ async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Respons
     return _respond(ProposedProperties(type=query.type, limit=query.limit, properties=found))
 
 
-def _describe(one: Suggested) -> SuggestedEntity:
-    key = format_key(one.kind, one.id)
-    type_ = NAMED_TYPES[one.kind]
-    return SuggestedEntity(id=key, name=one.label, description=f"{type_.name}, {key}", notable=[type_])
+def _describe(place: Suggested) -> SuggestedEntity:
+    key = format_key(place.kind, place.id)
+    type_ = NAMED_TYPES[place.kind]
+    return SuggestedEntity(id=key, name=place.label, description=f"{type_.name}, {key}", notable=[type_])
 
 
 def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Response:
@@ -233,7 +227,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
             successors.append((found.id, f"{found.nombre}, {found.municipio_nombre}, {found.estado_nombre}"))
     elif kind == "municipio":
         found_municipalities = await list_successor_municipalities(services.database, release, last, id_)
-        successors += [(one.id, f"{one.nombre}, {one.estado}") for one in found_municipalities[:_MAX_SUCCESSORS]]
+        successors += [(area.id, f"{area.nombre}, {area.estado}") for area in found_municipalities[:_MAX_SUCCESSORS]]
     return {
         **({"name": row.nombre} if row else {}),
         "kind": kind,

@@ -101,7 +101,7 @@ _BODY = {
                     "extend": {**_BODY_FIELDS["extend"], "examples": [""]},
                 },
                 "additionalProperties": False,
-            },
+            }
         }
     },
 }
@@ -257,7 +257,7 @@ async def extend(repository: CatalogueRepository, release: Release, query: Exten
 
     Raises InvalidParametersError for properties that no type has.
     """
-    ids_of_columns = list(dict.fromkeys(one.id for one in query.properties))
+    ids_of_columns = list(dict.fromkeys(column.id for column in query.properties))
     if unknown := [plain_name(id_) for id_ in ids_of_columns if id_ not in PROPERTIES]:
         raise InvalidParametersError([("extend", f"There is no property {', '.join(unknown)}.")])
     keys: dict[PlaceKind, list[int]] = defaultdict(list)

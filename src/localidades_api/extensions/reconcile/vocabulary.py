@@ -20,7 +20,7 @@ TYPES: Mapping[PlaceKind, Described] = {
         id="estado", name="Estado (state)", description="One of the 32 federal entities, with a key of two digits."
     ),
 }
-NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
+NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=type_.id, name=type_.name) for kind, type_ in TYPES.items()}
 
 # The meanings of properties that entities of several types have, or whose values are entities.
 _MEANINGS: Mapping[str, str] = {
@@ -45,7 +45,7 @@ _PROPERTIES = (
     Described(id="abreviatura", name="Abreviatura", description="INEGI's abbreviation of the estado."),
     *map(_describe, ("municipio_id", "municipio_clave", "municipio", *_OF_ESTADO)),
 )
-PROPERTIES: Mapping[str, Described] = {one.id: one for one in _PROPERTIES}
+PROPERTIES: Mapping[str, Described] = {described.id: described for described in _PROPERTIES}
 FETCHED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": tuple(id_ for id_ in PROPERTIES if id_ not in {"localidades", "abreviatura"}),
     "municipio": ("id", "cvegeo", "clave", "nombre", "localidades", *_OF_ESTADO),

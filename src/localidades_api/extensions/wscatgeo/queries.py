@@ -95,7 +95,7 @@ _MEMBERS: Mapping[Level, _Members] = {
 
 def _row(level: Level, version: Version) -> str:
     """Write a JSON object with the members of a version; one without a value is left out."""
-    names = ((one[VERSIONS.index(version)], one[-1]) for one in _MEMBERS[level])
+    names = ((member[VERSIONS.index(version)], member[-1]) for member in _MEMBERS[level])
     members = ", ".join(f"{sql} AS {name}" for name, sql in names if name)
     return f"(SELECT json_strip_nulls(to_json(members)) FROM (SELECT {members}) AS members)::text"
 

@@ -14,6 +14,7 @@ from rapidfuzz.distance import OSA
 from localidades_api.names import weights
 from localidades_api.names.files.layout import SEAT, URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
+from localidades_api.names.reading.dates import undo_date
 from localidades_api.names.reading.text import (
     MAX_WORDS,
     canonical,
@@ -22,7 +23,6 @@ from localidades_api.names.reading.text import (
     open_word,
     repair,
     take_apart,
-    undo_date,
     variants,
     with_article,
 )
@@ -100,16 +100,16 @@ class Comparison(NamedTuple):
     @classmethod
     def of(cls, differences: Sequence[Difference]) -> "Comparison":
         """Add the penalties up."""
-        return cls(sum([one.penalty for one in differences]), tuple(differences))
+        return cls(sum([fault.penalty for fault in differences]), tuple(differences))
 
     @property
     def has_same_name(self) -> bool:
         """Whether the names are the same."""
-        return not any(one.reason.is_of_name for one in self.differences)
+        return not any(fault.reason.is_of_name for fault in self.differences)
 
     def with_more(self, *others: Difference | None) -> "Comparison":
         """Return it with further differences, if any."""
-        more = [one for one in others if one]
+        more = [fault for fault in others if fault]
         return Comparison.of((*self.differences, *more)) if more else self
 
 
@@ -221,7 +221,7 @@ def _compare_literally(given: GivenName, place: IndexedLocality) -> list[Differe
     """Return the differences of a name that is the place's, today or in an earlier release; None for any other."""
     if given.folded == fold(place.nombre):
         return []
-    former = next((one.nombre for one in place.former if given.folded == fold(one.nombre)), None)
+    former = next((name.nombre for name in place.former if given.folded == fold(name.nombre)), None)
     return None if former is None else [differ(Reason.FORMER_NAME_LITERALLY, former, place.nombre)]
 
 
@@ -231,10 +231,10 @@ def _readings_for(given: GivenName, place: IndexedLocality) -> Sequence[Reading]
     if not lacking or lacking.issubset(word for name in place.names for word in name.words):
         return given.readings
     return [
-        one._replace(first=one.first._replace(reason=Reason.QUALIFIER_BRACKETED))
-        if one.first and one.first.reason is Reason.BRACKET_ADDED
-        else one
-        for one in given.readings
+        reading._replace(first=reading.first._replace(reason=Reason.QUALIFIER_BRACKETED))
+        if reading.first and reading.first.reason is Reason.BRACKET_ADDED
+        else reading
+        for reading in given.readings
     ]
 
 
@@ -243,7 +243,7 @@ def align_letters(given: GivenName, place: IndexedLocality) -> Comparison | None
 
     None if none is much alike, or if they have other numbers or contrasting words.
     """
-    before = [one for one in (given.damage, given.readings[0].first) if one]
+    before = [fault for fault in (given.damage, given.readings[0].first) if fault]
     best: Comparison | None = None
     for full in dict.fromkeys((place.nombre, *(name.written for name in place.names if name.written))):
         apart = take_apart(full)
@@ -257,7 +257,7 @@ def align_letters(given: GivenName, place: IndexedLocality) -> Comparison | None
             if apart.inner:
                 found.append(_of_bracket(given, full, apart.inner, is_alone=part is not apart.main))
             if full != place.nombre:
-                name = next(one for one in place.names if one.written == full)
+                name = next(known for known in place.names if known.written == full)
                 found.append(differ(_OF_OTHER_NAMES[name.kind], full, place.nombre))
             compared = Comparison.of(found)
             if best is None or compared.cost < best.cost:
@@ -317,7 +317,7 @@ def _of_bracket(given: GivenName, full: str, inner: Sequence[str], *, is_alone: 
     """Return the difference of a name of which the brackets were left out, or alone given."""
     if is_alone:
         return differ(Reason.BRACKET_ALONE, given.text, full)
-    if any(part in ESTABLISHMENTS for one in inner for part in canonical(one)[:1]):
+    if any(part in ESTABLISHMENTS for text in inner for part in canonical(text)[:1]):
         return differ(Reason.ESTABLISHMENT_LEFT_OUT, given.text, full)
     return differ(Reason.SECOND_NAME_LEFT_OUT if "(" in full else Reason.BRACKET_LEFT_OUT, given.text, full)
 
@@ -355,10 +355,10 @@ class Alignment:
             self._pair_abbreviated()
         if self._shares_nothing():
             return None
-        cost = sum([one.penalty for one in self._pairs])
-        for one in self._unpaired():
-            self._pairs.append(one)
-            cost += one.penalty
+        cost = sum([fault.penalty for fault in self._pairs])
+        for fault in self._unpaired():
+            self._pairs.append(fault)
+            cost += fault.penalty
             if cost >= most:
                 return None
         return self._pairs if cost < most else None
@@ -376,8 +376,8 @@ class Alignment:
     def _pair_initials(self) -> None:
         """Pair initials with the words that begin so, such as those of `V. Carranza`."""
         for letter in self._name.initials if self._missing else ():
-            read = next((one for one in (letter, *open_word(letter)) if one in self._added), None)  # `V` may be five
-            word = next((one for one in self._missing if one[0] == letter), None)
+            read = next((form for form in (letter, *open_word(letter)) if form in self._added), None)  # `V` may be five
+            word = next((missing for missing in self._missing if missing[0] == letter), None)
             if word and (read or letter not in self._given):
                 if read is None:
                     self._added.append(read := letter)
@@ -414,12 +414,12 @@ class Alignment:
 
     def _pair_abbreviated(self) -> None:
         """Pair words that are cut short with those that have their letters."""
-        for one in tuple(self._added):
-            if len(one) > 1 and one.isalpha():
-                is_short = one in self._name.shortened
+        for word in tuple(self._added):
+            if len(word) > 1 and word.isalpha():
+                is_short = word in self._name.shortened
                 for other in self._missing:
-                    if other.startswith(one) or (is_short and _has_letters_of(one, other)):
-                        self._pair(Reason.ABBREVIATION if is_short else Reason.BEGINNING, one, other)
+                    if other.startswith(word) or (is_short and _has_letters_of(word, other)):
+                        self._pair(Reason.ABBREVIATION if is_short else Reason.BEGINNING, word, other)
                         break
 
     def _unpaired(self) -> Iterator[Difference]:

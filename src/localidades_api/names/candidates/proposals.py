@@ -51,17 +51,17 @@ class Proposer:
         municipios = self._index.areas.municipios
         for area in areas:
             self._compare(self._within(given, area.id), row, given, found, compare_municipio(row, area, municipios))
-        if areas and (not found or min(one.cost for one in found.values()) > weights.MAX_COST_OF_WORDS):
+        if areas and (not found or min(comparison.cost for comparison in found.values()) > weights.MAX_COST_OF_WORDS):
             for area in areas:
                 self._compare_letters(row, given, found, area)
-        if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
+        if not found or 100 - min(comparison.cost for comparison in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
             reason = Reason.MUNICIPIO_OTHER if areas else Reason.MUNICIPIO_UNKNOWN
             municipio = differ(reason, row.municipio) if row.municipio else None
             self._compare(self._anywhere(given, estado_id), row, given, found, municipio)
         if estado := compare_estado(self._index.areas, row.estado):
-            found = {at: one.with_more(estado) for at, one in found.items()}
+            found = {at: comparison.with_more(estado) for at, comparison in found.items()}
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
-        named = [ComparedPlace(self._index.place(at), one) for at, one in ranked]
+        named = [ComparedPlace(self._index.place(at), comparison) for at, comparison in ranked]
         return _choose(named, None if row.municipio else given.readings[0].words)
 
     def by_key(
@@ -79,7 +79,7 @@ class Proposer:
             elsewhere = self.areas_that_differ(row, place, estado_id, areas)
             beside = compare_point(row, place), compare_ambito(row, place)
             found.append(ComparedPlace(place, of_name.with_more(former, *beside, *elsewhere)))
-        return sorted(found, key=lambda one: (one.comparison.cost, one.place.id != key))
+        return sorted(found, key=lambda item: (item.comparison.cost, item.place.id != key))
 
     def areas_that_differ(
         self, row: MatchRow, place: IndexedLocality, estado_id: int | None, areas: Collection[Area]

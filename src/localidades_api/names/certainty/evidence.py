@@ -71,36 +71,36 @@ class Question(NamedTuple):
 
 def leads(compared: Sequence[Comparison]) -> Iterator[float]:
     """Yield the lead of each candidate, in penalties, over the best of the others."""
-    costs = [one.cost for one in compared]
+    costs = [comparison.cost for comparison in compared]
     for at, cost in enumerate(costs):
         yield min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) - cost
 
 
-def gather(question: Question, place: IndexedLocality, found: Sequence[Difference], lead: float) -> dict[str, float]:
+def gather(question: Question, place: IndexedLocality, faults: Sequence[Difference], lead: float) -> dict[str, float]:
     """Return the evidence for a place, without zeros; `lead` is in penalties, over the best of the others."""
     return _sum(
-        _of_reasons(question, place, found, lead),
-        _of_words(question, place, found),
-        _of_areas(question, found),
-        _of_point(question, place, found),
-        _of_place(question, place, found),
+        _of_reasons(question, place, faults, lead),
+        _of_words(question, place, faults),
+        _of_areas(question, faults),
+        _of_point(question, place, faults),
+        _of_place(question, place, faults),
         _of_key(question, place),
-        _of_cost(found, lead),
+        _of_cost(faults, lead),
     )
 
 
 def gather_area(
-    question: Question, area: IndexedLocality, found: Sequence[Difference], lead: float
+    question: Question, area: IndexedLocality, faults: Sequence[Difference], lead: float
 ) -> dict[str, float]:
     """Return the evidence for a municipio, as `gather` does; its coefficients are others."""
     evidence = _sum(
-        _of_reasons(question, area, found, lead),
-        _of_words(question, area, found),
+        _of_reasons(question, area, faults, lead),
+        _of_words(question, area, faults),
         [
             ("estado_not_given", float(not question.row.estado)),
-            ("estado_unlike", float(any(one.reason is Reason.ESTADO_UNLIKE for one in found))),
+            ("estado_unlike", float(any(fault.reason is Reason.ESTADO_UNLIKE for fault in faults))),
         ],
-        _of_cost(found, lead),
+        _of_cost(faults, lead),
     )
     return {f"area_{name}": value for name, value in evidence.items()}
 
@@ -114,36 +114,37 @@ def _sum(*parts: Iterable[tuple[str, float]]) -> dict[str, float]:
     return evidence
 
 
-def is_called(found: Sequence[Difference]) -> bool:
+def is_called(faults: Sequence[Difference]) -> bool:
     """Return whether people call a place so: by its name, an everyday name, or with the word Ciudad before it."""
     return all(
-        one.reason in _CALLED_SO or (one.reason is Reason.SETTLEMENT_ADDED and one.given == "ciudad") for one in found
+        fault.reason in _CALLED_SO or (fault.reason is Reason.SETTLEMENT_ADDED and fault.given == "ciudad")
+        for fault in faults
     )
 
 
 def _of_reasons(
-    question: Question, place: IndexedLocality, found: Sequence[Difference], lead: float
+    question: Question, place: IndexedLocality, faults: Sequence[Difference], lead: float
 ) -> Iterator[tuple[str, float]]:
-    of_name = [one for one in found if one.reason.is_of_name]
-    for one in found:
-        if one.reason.evidence:
-            yield one.reason.evidence, 1.0
+    of_name = [fault for fault in faults if fault.reason.is_of_name]
+    for fault in faults:
+        if fault.reason.evidence:
+            yield fault.reason.evidence, 1.0
     if not of_name:
         yield "same_name", 1.0
         return
     yield "differences", float(len(of_name))
-    yield "light", float(all("light" in one.reason.marks for one in of_name))
+    yield "light", float(all("light" in fault.reason.marks for fault in of_name))
     if lead >= weights.LEAD_ONCE_READ and question.has_area and not GENERICS.issuperset(question.words):
         yield from _of_profile(question, place, of_name, is_alone=lead > weights.LEAD)
-    for one in of_name:
-        yield from _of_degree(question, place, one)
+    for fault in of_name:
+        yield from _of_degree(question, place, fault)
 
 
 def _of_profile(
     question: Question, place: IndexedLocality, of_name: Sequence[Difference], *, is_alone: bool
 ) -> Iterator[tuple[str, float]]:
     """Yield the only reason why the name of a place without a near rival differs, if there is one."""
-    unread = [one for one in of_name if "read" not in one.reason.marks]
+    unread = [fault for fault in of_name if "read" not in fault.reason.marks]
     if not unread:
         yield ("only_read_of_owner" if _is_of_an_owner(question, place) else "only_read"), 1.0
     elif len(unread) == 1 and is_alone:
@@ -165,34 +166,34 @@ def _is_of_an_owner(question: Question, place: IndexedLocality) -> bool:
     return len(stop_words) > 1 and place.names[0].words[0] in _PROPERTIES and len(question.all_words - GENERICS) == 1
 
 
-def _of_degree(question: Question, place: IndexedLocality, one: Difference) -> Iterator[tuple[str, float]]:
+def _of_degree(question: Question, place: IndexedLocality, fault: Difference) -> Iterator[tuple[str, float]]:
     """Yield how rare, how common or how unlike the words of a difference are."""
-    match one.reason:
+    match fault.reason:
         case Reason.ADDED | Reason.INITIAL_ADDED:
-            yield "added_rarity", question.reader.rarity(one.given)
-            yield "added_unknown", float(not question.reader.is_word(one.given))
+            yield "added_rarity", question.reader.rarity(fault.given)
+            yield "added_unknown", float(not question.reader.is_word(fault.given))
         case Reason.MISSING | Reason.INITIAL_MISSING:
-            yield "missing_rarity", question.reader.rarity(one.found)
+            yield "missing_rarity", question.reader.rarity(fault.found)
         case Reason.LETTERS:
-            yield "letters_cost", one.penalty / 10
+            yield "letters_cost", fault.penalty / 10
         case Reason.ABBREVIATION | Reason.BEGINNING:
-            yield "abbreviation_of_a_word", float(question.reader.is_word(one.given))
+            yield "abbreviation_of_a_word", float(question.reader.is_word(fault.given))
         case Reason.SPELLING:
-            yield "spelling_cost", one.penalty / 10
-            # If both are words of the catalogue, one is hardly a slip for the other.
-            if question.reader.is_word(one.given):
+            yield "spelling_cost", fault.penalty / 10
+            # If both are words of the catalogue, fault is hardly a slip for the other.
+            if question.reader.is_word(fault.given):
                 yield "spelling_of_a_word", 1.0
-                yield "spelling_of_a_common_word", weights.MAX_RARITY - question.reader.rarity(one.given)
-            yield "spelling_first_letter", float(one.given[:1] != one.found[:1])
+                yield "spelling_of_a_common_word", weights.MAX_RARITY - question.reader.rarity(fault.given)
+            yield "spelling_first_letter", float(fault.given[:1] != fault.found[:1])
         case reason if reason in _KINDS_ADDED and reason is not Reason.SETTLEMENT_ADDED:
             # The ejido or the farm that has the name of a town is another place.
             yield "kind_added_to_town", float(bool(place.flags & (SEAT | URBAN)))
 
 
-def _of_words(question: Question, place: IndexedLocality, found: Sequence[Difference]) -> Iterator[tuple[str, float]]:
+def _of_words(question: Question, place: IndexedLocality, faults: Sequence[Difference]) -> Iterator[tuple[str, float]]:
     """Yield how much of the given name, and of the place's outside its brackets, agrees, by the rarity of the words."""
-    reasons = {one.reason for one in found}
-    differ = {word for one in found if "extra" in one.reason.marks for word in one.given.split()}
+    reasons = {fault.reason for fault in faults}
+    differ = {word for fault in faults if "extra" in fault.reason.marks for word in fault.given.split()}
     all_words = question.all_words
     words: Collection[str] = sorted(all_words) if Reason.BRACKET_ADDED_ALONE in reasons else question.words
     if not reasons.isdisjoint({Reason.LETTERS, Reason.BRACKET_ADDED_ALONE, Reason.NAME}):
@@ -208,9 +209,9 @@ def _of_words(question: Question, place: IndexedLocality, found: Sequence[Differ
         yield "share_of_place", sum(question.reader.rarity(word) for word in main if word in all_words) / whole
 
 
-def _of_areas(question: Question, found: Sequence[Difference]) -> Iterator[tuple[str, float]]:
+def _of_areas(question: Question, faults: Sequence[Difference]) -> Iterator[tuple[str, float]]:
     row = question.row
-    municipio = next((one for one in found if one.code == "municipio" and not one.reason.evidence), None)
+    municipio = next((fault for fault in faults if fault.code == "municipio" and not fault.reason.evidence), None)
     if municipio:
         yield "municipio_unlike", municipio.penalty / 10
     yield "municipio_not_given", float(not row.municipio)
@@ -218,18 +219,18 @@ def _of_areas(question: Question, found: Sequence[Difference]) -> Iterator[tuple
     yield "no_area_given", float(not row.municipio and not row.estado)
 
 
-def _of_point(question: Question, place: IndexedLocality, found: Sequence[Difference]) -> Iterator[tuple[str, float]]:
+def _of_point(question: Question, place: IndexedLocality, faults: Sequence[Difference]) -> Iterator[tuple[str, float]]:
     km = question.row.kilometres_to(place.latitud, place.longitud)
     if km is None:
         return
-    if question.row.municipio and [one.reason for one in found] == [Reason.FAR]:
+    if question.row.municipio and [fault.reason for fault in faults] == [Reason.FAR]:
         yield "far_but_named", 1.0  # a point is likelier wrong than both the name and the municipio
         return
     yield "km", math.log10(1 + km)
     yield next((name for bound, name in weights.KILOMETRES if km < bound), "km_over_8"), 1.0
 
 
-def _of_place(question: Question, place: IndexedLocality, found: Sequence[Difference]) -> Iterator[tuple[str, float]]:
+def _of_place(question: Question, place: IndexedLocality, faults: Sequence[Difference]) -> Iterator[tuple[str, float]]:
     is_seat, is_urban = bool(place.flags & SEAT), bool(place.flags & URBAN)
     population = math.log10(1 + (place.poblacion or 0))
     yield "population", population
@@ -243,7 +244,7 @@ def _of_place(question: Question, place: IndexedLocality, found: Sequence[Differ
         yield "seat_without_municipio", float(is_seat)
         yield "urban_without_municipio", float(is_urban)
         yield "seat_named", float(is_seat_named(question.words, place))
-        if question.row.latitud is None and is_called([one for one in found if one.reason.is_of_name]):
+        if question.row.latitud is None and is_called([fault for fault in faults if fault.reason.is_of_name]):
             yield "called_population", population
     if question.words and set(question.words) <= set(place.municipio_words):  # the seat often goes by that name
         yield "named_like_municipio_seat" if is_seat else "named_like_municipio_other", 1.0
@@ -259,8 +260,8 @@ def _of_key(question: Question, place: IndexedLocality) -> Iterator[tuple[str, f
         yield "near_key", float(OSA.distance(f"{place.id:09d}", f"{question.key:09d}") == 1)
 
 
-def _of_cost(found: Sequence[Difference], lead: float) -> Iterator[tuple[str, float]]:
-    cost = sum([one.penalty for one in found if one.reason is not Reason.KEY])
+def _of_cost(faults: Sequence[Difference], lead: float) -> Iterator[tuple[str, float]]:
+    cost = sum([fault.penalty for fault in faults if fault.reason is not Reason.KEY])
     yield "cost", cost / 10
     yield "cost_heavy", float(cost > weights.HEAVY_COST)
     yield "ahead", min(weights.MAX_LEAD, max(0.0, lead / 10))

@@ -35,21 +35,21 @@ def _weights() -> Mapping[str, float]:
 
 def shares(log_odds: Sequence[float]) -> list[float]:
     """Return the probability of each candidate: its share of all odds, with 1 for "none of them"."""
-    odds = [math.exp(min(_MAX_LOG_ODDS, one)) for one in log_odds]
+    odds = [math.exp(min(_MAX_LOG_ODDS, value)) for value in log_odds]
     whole = 1 + sum(odds)
-    return [one / whole for one in odds]
+    return [value / whole for value in odds]
 
 
 def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
     """Return the probability of each candidate of a row; what is missing from 1 is that of none of them."""
     weights = _weights()
-    found = shares([sum([weights.get(name, 0.0) * value for name, value in one.items()]) for one in evidence])
+    found = shares([sum([weights.get(name, 0.0) * value for name, value in values.items()]) for values in evidence])
     best = max(found, default=0.0)
     if found.count(best) != 1:  # homonyms with the same evidence stay level
         return found
     first = max([_scaled(best), *sorted(found)[:-1]])
     rest = min(1.0, (1 - first) / (1 - best)) if best < 1 else 1.0
-    return [first if one == best else one * rest for one in found]
+    return [first if share == best else share * rest for share in found]
 
 
 def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
@@ -65,10 +65,10 @@ def weigh_readings(results: Sequence[MatchResult], sure: float) -> MatchResult:
     candidates: dict[int, Candidate] = {}
     outcomes: dict[int, Outcome] = {}
     for result in results:
-        none = max(1 - sum(one.score for one in result.candidates) / 100, _LEAST_SHARE)
-        for one in result.candidates:
-            if (share := one.score / 100 / none) > odds.get(one.id, 0.0):
-                odds[one.id], candidates[one.id], outcomes[one.id] = share, one, result.outcome
+        none = max(1 - sum(candidate.score for candidate in result.candidates) / 100, _LEAST_SHARE)
+        for candidate in result.candidates:
+            if (share := candidate.score / 100 / none) > odds.get(candidate.id, 0.0):
+                odds[candidate.id], candidates[candidate.id], outcomes[candidate.id] = share, candidate, result.outcome
     whole = 1 + sum(odds.values())
     ranked = sorted(odds, key=lambda id_: -odds[id_])
     shown = tuple(candidates[id_]._replace(score=score(odds[id_] / whole)) for id_ in ranked[:MAX_CANDIDATES])

@@ -209,7 +209,7 @@ class _Records:
         altitude = layout.UNKNOWN_ALTITUDE if place.altitud is None else place.altitud
         dwellings = -1 if place.viviendas is None else place.viviendas
         values = place.id, population, latitude, longitude, altitude, dwellings, self._offset, flags
-        self._records.write(layout.RECORD.pack(*values))
+        self._records.write(layout.FIXED_PART.pack(*values))
         former = layout.ITEM.join(
             f"{former.nombre}{layout.FIELD}{former.municipio}{layout.FIELD}{former.id}" for former in place.former
         )
@@ -219,7 +219,7 @@ class _Records:
 
     def add_key(self, id_: int) -> None:
         """Write the next row for a key without any other data."""
-        self._records.write(layout.RECORD.pack(id_, -1, math.nan, math.nan, layout.UNKNOWN_ALTITUDE, -1, 0, 0))
+        self._records.write(layout.FIXED_PART.pack(id_, -1, math.nan, math.nan, layout.UNKNOWN_ALTITUDE, -1, 0, 0))
 
     def close(self) -> None:
         """Complete the files; only a file with at least one byte can be mapped."""

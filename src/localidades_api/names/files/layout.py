@@ -24,7 +24,7 @@ WORDS, TOP_WORDS, META = "words", "top_words", "meta.json"
 
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), altitude, dwellings (-1: unknown), offset of the
 # text, flags
-RECORD = struct.Struct("<IiddiiIB3x")
+FIXED_PART = struct.Struct("<IiddiiIB3x")
 UNKNOWN_ALTITUDE = -(1 << 31)
 SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
 # People use the name for a town of the municipio, or of the estado, for short.
@@ -123,8 +123,8 @@ class IndexFiles:
         raise KeyError(id_)
 
     def record(self, row: int) -> tuple[int, int, float, float, int, int, int, int]:
-        """Return the fixed part of a row, as in `RECORD`."""
-        return RECORD.unpack_from(self._records, row * RECORD.size)
+        """Return the fixed part of a row, as in `FIXED_PART`."""
+        return FIXED_PART.unpack_from(self._records, row * FIXED_PART.size)
 
     def text(self, offset: int) -> str:
         """Return the text that begins at an offset."""

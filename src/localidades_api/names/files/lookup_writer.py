@@ -14,7 +14,7 @@ _PIECE = 100_000  # entries to write at a time
 
 def write_table(path: Path, scopes: Iterable[tuple[int, "array[int]", "array[int]"]]) -> None:
     """Write the table of scopes: each has the digests of names, and the row of each."""
-    entries = pa.concat_arrays([pa.array([], pa.uint64()), *(_entries(*one) for one in scopes)])
+    entries = pa.concat_arrays([pa.array([], pa.uint64()), *(_entries(*scope) for scope in scopes)])
     order = pc.array_sort_indices(entries)
     with path.open("wb") as file:
         for first in range(0, len(order), _PIECE):

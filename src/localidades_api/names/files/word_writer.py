@@ -85,7 +85,7 @@ class _TextFields(NamedTuple):
         """Return the words of a place's names, and of the municipios that it was in."""
         words = {word for name in names.names for word in name.words}
         written = set(names.folded.split(" ")).union(
-            *(fold(one.written).split(" ") for one in names.names if one.written)
+            *(fold(name.written).split(" ") for name in names.names if name.written)
         )
         text = words.union(*(canonical(former.municipio) for former in place.former)) if place.former else words
         start = " ".join(_starts(names.folded, names.names))

@@ -66,10 +66,7 @@ def _write_words(folder: Path, ranked: Sequence[IndexedPlace], naming: Naming, o
 
 
 def _write(
-    ranked: Sequence[IndexedPlace],
-    naming: Naming,
-    advance: Callable[[int], None],
-    *writers: FileWriter | WordWriter,
+    ranked: Sequence[IndexedPlace], naming: Naming, advance: Callable[[int], None], *writers: FileWriter | WordWriter
 ) -> None:
     for row, place in enumerate(ranked):
         names = naming.name(place)

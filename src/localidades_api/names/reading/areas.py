@@ -146,7 +146,7 @@ class AreaBook:
     def _is_municipio(self, folded: str, estado_id: int | None = None) -> bool:
         """Return whether a municipio, of an estado if one is given, has exactly a folded name."""
         words = " ".join(canonical_words(folded))
-        return any((one, words) in self._exact for one in ([estado_id] if estado_id else self.estados))
+        return any((id_, words) in self._exact for id_ in ([estado_id] if estado_id else self.estados))
 
     def named_state(self, folded: str) -> int | None:
         """Return the key of the estado with a folded name, code or key; None if there is none."""

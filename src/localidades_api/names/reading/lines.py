@@ -45,7 +45,7 @@ def read_row(areas: AreaBook, row: MatchRow) -> Readings:
     if row.municipio or row.cvegeo or row.clave:
         return Readings((), with_key_apart(row))
     *with_areas, [plain] = _read_line(areas, row)
-    return Readings([[with_key_apart(one) for one in readings] for readings in with_areas], with_key_apart(plain))
+    return Readings([[with_key_apart(row) for row in readings] for readings in with_areas], with_key_apart(plain))
 
 
 def with_key_apart(row: MatchRow) -> MatchRow:
@@ -137,7 +137,7 @@ def _read_parts(areas: AreaBook, row: MatchRow, before: Sequence[str], last: str
         yield row._replace(nombre=name, estado=last)
     if fold(last) in COUNTRY:
         yield row._replace(nombre=name)
-    if any(one.likeness >= weights.SAME_NAME or not is_estado for one in areas.find_municipios(last, None)):
+    if any(area.likeness >= weights.SAME_NAME or not is_estado for area in areas.find_municipios(last, None)):
         yield row._replace(nombre=name, municipio=last)
     if areas.named_state(fold(before[0])) is not None:
         yield row._replace(nombre=last, municipio=", ".join(before[1:]) or None, estado=before[0])

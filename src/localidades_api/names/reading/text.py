@@ -23,7 +23,9 @@ from localidades_api.names.reading.vocabulary import (
     LINKS,
     NUMBERS,
     PHRASES,
+    SAME,
     STOP_WORDS,
+    TOTAL,
 )
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
@@ -46,22 +48,11 @@ _IN_WORD = re.compile(rf"(?<=\w)[{_OF_MS_DOS}]|[{_OF_MS_DOS}](?=\w)")
 # A space of that sort is more likely one before a capital, in a text without capitals, and beside a whole word.
 _A_WITH_ACCENT = re.compile("(?<![^\\W_])([^\\W_]+)\N{NO-BREAK SPACE}([a-zñ]\\w*)")
 _DAMAGE = frozenset(f"?¿¬\N{REPLACEMENT CHARACTER}ÃÂ&\N{NO-BREAK SPACE}{_OF_MS_DOS}")  # most texts have none
-_DATE = re.compile(
-    r"([0-9]{1,2})[-/ ]([a-z]{3,4})\.?(?:[-/ ][0-9]{2,4})?|[0-9]{4}-([0-9]{2})-([0-9]{2})(?:[ T]00:00(?::00)?)?",
-    re.IGNORECASE,
-)  # 18-mar, 2026-03-18
-_MONTHS = (
-    "enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre",
-    "diciembre",
-)  # fmt: skip
-_SHORT_MONTHS = {
-    **{month[:3]: month for month in _MONTHS}, "jan": "enero", "apr": "abril", "aug": "agosto", "dec": "diciembre",
-    "sept": "septiembre",
-}  # fmt: skip
 _DIGIT = re.compile("[0-9] ")
 _CACHED_WORDS = 30_000
 _CACHED_TEXTS = 4096
 MAX_WORDS = 30  # of a text: the longest label of a place has 17
+_DITTO = frozenset({'"', "''", "〃"})
 _LONGEST_FILLER = 40  # characters
 
 # A name of a row, and that of each place it is compared with, is folded many times.
@@ -94,15 +85,6 @@ def _with_accent(found: re.Match[str]) -> str:
     parts = [fold(part) for part in found.groups()]
     is_space = any(part in STOP_WORDS or part in GENERICS or part in {"san", "santa", "santo"} for part in parts)
     return found[0] if is_space else found[0].translate(_MS_DOS)
-
-
-def undo_date(text: str) -> str:
-    """Return the name that a spreadsheet took for a date: `18-mar` and `2026-03-18` are 18 de Marzo."""
-    found = _DATE.fullmatch(text) if text[:1].isdigit() else None
-    if found is None:
-        return text
-    month = _SHORT_MONTHS.get(found[2].lower()) if found[2] else dict(enumerate(_MONTHS, 1)).get(int(found[3]))
-    return f"{int(found[1] or found[4])} de {month.capitalize()}" if month else text
 
 
 def take_apart(text: str) -> ParsedName:
@@ -228,5 +210,17 @@ def variants(text: str) -> list[tuple[str, ...]]:
 
 @lru_cache(_CACHED_TEXTS)
 def is_filler(text: str | None) -> bool:
-    """Return whether a text says only that no place is given: `Sin localidad`, `S/D`, `Varias`."""
-    return text is not None and len(text) <= _LONGEST_FILLER and FILLER.fullmatch(fold(text)) is not None
+    """Return whether a text says only that no place is given: `Sin localidad`, `-`, `Total`, `La misma`."""
+    if not text or len(text) > _LONGEST_FILLER:
+        return False
+    return not any(map(str.isalnum, text)) or FILLER.fullmatch(fold(text)) is not None
+
+
+def explain_filler(text: str) -> str:
+    """Return why a text that is a filler names no place."""
+    folded = fold(text)
+    if re.fullmatch(TOTAL, folded):
+        return "Its name is that of a total: the row is of no place."
+    if re.fullmatch(SAME, folded) or text.strip() in _DITTO:
+        return "Its name refers to another row: repeat the place in each."
+    return "Its name says that no place is given."

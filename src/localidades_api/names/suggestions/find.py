@@ -105,7 +105,7 @@ class Finder:
         is_short = field == "text" and len(word) <= MAX_BEGINNING
         parts = [words.word("begin", word) if is_short else words.like(field, word, 0), words.like("raw", word, 0)]
         if opened not in {(word,), ()}:
-            parts.append(all_of([words.word(field, one) for one in opened]))
+            parts.append(all_of([words.word(field, full) for full in opened]))
         return any_of(parts)
 
     def _misspelt(self, words: Sequence[str], *, is_unfinished: bool) -> Iterator[Query]:
@@ -131,4 +131,4 @@ class Finder:
 def _distinct(words: Sequence[str]) -> list[str]:
     """Return the words once, the longest first, without `san` if `santa`, which begins with it, is there."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return [word for index, word in enumerate(ordered) if not any(one.startswith(word) for one in ordered[:index])]
+    return [word for index, word in enumerate(ordered) if not any(long.startswith(word) for long in ordered[:index])]

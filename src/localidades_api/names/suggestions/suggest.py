@@ -17,7 +17,7 @@ from localidades_api.names.places import IndexedLocality, Suggested
 from localidades_api.names.reading.text import canonical
 from localidades_api.names.reading.vocabulary import COUNTRY, STOP_WORDS
 from localidades_api.names.suggestions.ranking import Fit, fit, literal_points
-from localidades_api.names.suggestions.suggest_areas import AreaSuggester, SuggestedArea
+from localidades_api.names.suggestions.suggest_areas import AreaSuggester
 
 _PROPOSED = 16  # the most places that a look-up proposes: enough to include the right one, if it is large
 _PROPOSED_NEAR = 24  # the most that a look-up of misspelt words proposes
@@ -191,8 +191,6 @@ class Suggester:
                     yield [row for row in rows if _holds_place(scope, self._index.place(row))] if scope else rows
 
     def _suggested(self, place: IndexedLocality, found: Fit) -> Suggested:
-        municipio_id, estado_id = place.id // KEYS_OF_A_MUNICIPIO, place.id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE
-        municipio, estado = self._index.areas.municipios[municipio_id], self._index.areas.estados[estado_id]
         return Suggested(
             "localidad",
             place.id,
@@ -201,10 +199,7 @@ class Suggester:
             found.match,
             round(found.points + place.population_points, 2),
             found.written or None,
-            municipio_id,
-            municipio,
-            estado_id,
-            estado,
+            place.id // KEYS_OF_A_MUNICIPIO,
             place.poblacion,
             place.latitud,
             place.longitud,
@@ -212,30 +207,21 @@ class Suggester:
 
     # -- Areas
 
-    def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> Iterator[Suggested]:
-        """Yield the estados and municipios that a text may name, the likeliest first."""
-        found: list[tuple[float, PlaceKind, SuggestedArea]] = []
-        for area in self.areas.suggest(text, kinds):
-            if _holds(scope, area.id):
-                kind = kind_of_key(area.id)
-                points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
-                found.append((area.likeness + points, kind, area))
-        found.sort(key=lambda item: -item[0])
-        for score, kind, area in found[:limit]:
-            yield self._suggested_area(kind, area.id, area.match, score, area.name.written or None)
+    def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
+        """Return the estados and municipios that a text may name, the likeliest first."""
+        points = {"estado": weights.ESTADO_POINTS, "municipio": weights.MUNICIPIO_POINTS}
+        found = [
+            self._suggested_area(area.id, area.match, area.likeness + points[kind_of_key(area.id)], area.name.written)
+            for area in self.areas.suggest(text, kinds)
+            if _holds(scope, area.id)
+        ]
+        return sorted(found, key=lambda area: -area.score)[:limit]
 
-    def _suggested_area(
-        self, kind: PlaceKind, id_: int, match: MatchReason, score: float, name: str | None = None
-    ) -> Suggested:
-        areas = self._index.areas
-        if kind == "estado":
-            return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, name, estado_id=id_)
-        estado_id = id_ // KEYS_OF_A_STATE
-        nombre, estado = areas.municipios[id_], areas.estados[estado_id]
-        return Suggested(
-            kind, id_, nombre, areas.label(id_), match, score, name,
-            municipio_id=id_, municipio=nombre, estado_id=estado_id, estado=estado,
-        )  # fmt: skip
+    def _suggested_area(self, id_: int, match: MatchReason, score: float, name: str = "") -> Suggested:
+        areas, kind = self._index.areas, kind_of_key(id_)
+        nombre = areas.estados[id_] if kind == "estado" else areas.municipios[id_]
+        municipio_id = id_ if kind == "municipio" else None
+        return Suggested(kind, id_, nombre, areas.label(id_), match, score, name or None, municipio_id)
 
     # -- Keys
 
@@ -253,18 +239,17 @@ class Suggester:
         kind: PlaceKind = "estado" if len(digits) <= 2 else "municipio"  # noqa: PLR2004
         if key not in (areas.estados if kind == "estado" else areas.municipios) or not _holds(scope, key):
             return []
-        found = [self._suggested_area(kind, key, "key", weights.KEY_OF_AREA)] if kind in kinds else []
+        found = [self._suggested_area(key, "key", weights.KEY_OF_AREA)] if kind in kinds else []
         if "localidad" in kinds:
             found += self._places_of(kind, key, limit)
         return found[:limit]
 
     def _places_of(self, kind: PlaceKind, key: int, limit: int) -> list[Suggested]:
-        """Return the places of an area, its seat first."""
+        """Return the largest places of an estado, or of a municipio with its seat first."""
         words = self._index.words
-        rows = words.propose(words.area(f"{kind[0]}{key}"), limit)
-        places = sorted((self._index.place(row) for row in rows), key=lambda place: not place.flags & SEAT)
-        if kind == "estado":
-            places.sort(key=lambda place: place.row)
+        places = [self._index.place(row) for row in words.propose(words.area(f"{kind[0]}{key}"), limit)]
+        if kind == "municipio":
+            places.sort(key=lambda place: not place.flags & SEAT)
         return [self._suggested(place, Fit(weights.KEY_OF_PLACE, "key", "")) for place in places]
 
 

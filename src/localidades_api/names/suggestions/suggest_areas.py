@@ -46,12 +46,11 @@ class SuggestedArea(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The areas with any of some words in their names, the estados with any in theirs, and all areas of either."""
+    """Words of names, the areas with any of them in their names, and the estados whose municipios may be meant."""
 
     words: frozenset[str]
     named: frozenset[int]
     estados: frozenset[int]
-    areas: frozenset[int]
 
 
 class _Reading(NamedTuple):
@@ -70,28 +69,18 @@ class AreaSuggester:
 
     def __init__(self, book: AreaBook, former: Mapping[int, str], seats: Mapping[int, Sequence[str]]) -> None:
         """Read the names; `seats` has the name of each municipio's cabecera, followed by everyday names of it."""
-        self._ids_of: Mapping[PlaceKind, Collection[int]] = {"estado": book.estados, "municipio": book.municipios}
         self._labels = sorted((fold(book.label(id_)), id_) for id_ in (*book.estados, *book.municipios))
         self._names: dict[int, list[PlaceName]] = {}
         self._by_name: dict[str, list[tuple[int, PlaceName]]] = defaultdict(list)
         self._unspaced: dict[str, list[tuple[int, PlaceName]]] = defaultdict(list)
-        self._states: dict[_Words, list[int]] = defaultdict(list)
         self._named: dict[str, set[int]] = defaultdict(set)
-        self._estados: dict[str, set[int]] = defaultdict(set)
         for id_, estado in book.estados.items():
-            texts = [one for name in state_names(id_, estado) for one in (name, f"estado {name}")]
+            texts = [text for name in state_names(id_, estado) for text in (name, f"estado {name}")]
             self._add(id_, ((NameKind.OWN, text, canonical_words(text)) for text in texts))
-            for _, words, _ in self._names[id_]:
-                self._states[words].append(id_)
-            for word in {word for text in texts for word in (*text.split(), *canonical_words(text))}:
-                self._estados[word].add(id_)
         for id_, nombre in book.municipios.items():
             self._add(id_, _written(nombre, book.words[id_], seats.get(id_, ()), former.get(id_)))
-        self._within: dict[int, list[int]] = {estado_id: [] for estado_id in book.estados}
-        for id_ in book.municipios:
-            self._within[state_of(id_)].append(id_)
         self._text = "".join(f"\n{name}" for name in self._by_name) + "\n"  # searched for beginnings
-        self._words = sorted(self._named.keys() | self._estados.keys())
+        self._words = sorted(self._named)
         self._by_length: dict[int, list[str]] = defaultdict(list)
         for name in self._by_name:
             self._by_length[len(name)].append(name)
@@ -144,14 +133,17 @@ class AreaSuggester:
         if not digits.isdecimal():
             return []
         if len(digits) == KINDS[kind].digits:
-            return [int(digits)] if int(digits) in self._ids_of[kind] else []
-        return list(self._within.get(int(digits), ())) if len(digits) == KINDS["estado"].digits else []
+            return [int(digits)] if int(digits) in self._names and kind_of_key(int(digits)) == kind else []
+        return self._municipios_of({int(digits)}) if len(digits) == KINDS["estado"].digits else []
 
     def _in_estado(self, folded: str) -> list[int]:
         """Return the municipios of the estados that have every word, unfinished or not."""
         found = [self._begun(word).estados for word in canonical_words(folded)]
         estados = frozenset.intersection(*found) if found else frozenset[int]()
-        return [id_ for estado_id in sorted(estados) for id_ in self._within[estado_id]]
+        return self._municipios_of(estados)
+
+    def _municipios_of(self, estados: Collection[int]) -> list[int]:
+        return [id_ for id_ in sorted(self._names) if id_ >= KEYS_OF_A_STATE and state_of(id_) in estados]
 
     # -- As typed
 
@@ -212,7 +204,8 @@ class AreaSuggester:
             yield _Reading(" ".join(words))
         for split in range(1, len(words)):
             for part, rest in ((words[:split], words[split:]), (words[split:], words[:split])):
-                if estados := self._states.get(rest):
+                named = self._by_name.get(" ".join(rest), ())
+                if estados := [id_ for id_, _ in named if id_ < KEYS_OF_A_STATE]:
                     yield _Reading(" ".join(part), estados)
 
     def _find_begun(self, word: str) -> _Found:
@@ -220,11 +213,11 @@ class AreaSuggester:
         opened = open_word(word)
         found = self._all_of(self._words_with(word))
         if len(word) < _MIN_BEGINNING_OF_ESTADO:  # `san j` is not every San in Jalisco
-            found = self._found(found.words, found.named, frozenset(self._estados.get(word, ())))
+            found = found._replace(estados=self._all_of([word]).estados)
         if opened in {(word,), ()}:
             return found
-        parts = [self._all_of(self._words_with(one)) for one in opened]
-        return self._found(
+        parts = [self._all_of(self._words_with(full)) for full in opened]
+        return _Found(
             found.words.union(*(part.words for part in parts)),
             found.named.union(frozenset.intersection(*(part.named for part in parts))),
             found.estados.union(frozenset.intersection(*(part.estados for part in parts))),
@@ -240,14 +233,8 @@ class AreaSuggester:
     def _all_of(self, words: Iterable[str]) -> _Found:
         """Return what has any of these words."""
         known = frozenset(words)
-        return self._found(
-            known,
-            frozenset(chain.from_iterable(self._named.get(word, ()) for word in known)),
-            frozenset(chain.from_iterable(self._estados.get(word, ()) for word in known)),
-        )
-
-    def _found(self, words: frozenset[str], named: frozenset[int], estados: frozenset[int]) -> _Found:
-        return _Found(words, named, estados, named.union(*(self._within[id_] for id_ in estados)))
+        named = frozenset(chain.from_iterable(self._named.get(word, ()) for word in known))
+        return _Found(known, named, frozenset(id_ for id_ in named if id_ < KEYS_OF_A_STATE))
 
     def _name_with(self, parts: Iterable[_Found], id_: int) -> PlaceName:
         """Return the first name of an area that has any of the words."""
@@ -283,7 +270,7 @@ class AreaSuggester:
         """Return the areas with letters wrong in the words that no area has, or in any word if all are known."""
         exact = [self._begun(word) for word in words]
         checked = [at for at, word in enumerate(words) if wrong_letters(word) and not word.isdigit()]
-        unknown = [at for at in checked if not (exact[at].named or exact[at].estados)]
+        unknown = [at for at in checked if not exact[at].named]
         found: dict[int, PlaceName] = {}
         for wrong in [unknown] if unknown else [[at] for at in checked]:
             parts = [
@@ -316,9 +303,10 @@ def _written(
 
 def _with_every(parts: Sequence[_Found]) -> frozenset[int]:
     """Return the areas that have every word in their names or in those of their estado, and one in their names."""
-    if not parts or not all(part.areas for part in parts):
-        return frozenset()
-    return frozenset.intersection(*(part.areas for part in parts)).intersection(chain(*(part.named for part in parts)))
+    areas = frozenset[int]().union(*(part.named for part in parts))
+    for part in parts:
+        areas &= part.named.union(id_ for id_ in areas if state_of(id_) in part.estados) if part.estados else part.named
+    return areas
 
 
 def _near(areas: Iterable[tuple[int, PlaceName]], likeness: float) -> list[SuggestedArea]:

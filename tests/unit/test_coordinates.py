@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.degrees import (
+from localidades_api.catalogue.coordinates import (
     BOUNDS,
     Axis,
     DegreesOutOfRangeError,
@@ -23,14 +23,16 @@ LATITUDE, LONGITUDE = 21 + 52 / 60 + 47.362 / 3600, -(102 + 17 / 60 + 45.768 / 3
         *(("longitud", text) for text in (
             "102°17'45.768\" W", '102°17´45.768"', "102° 17' 45,768'' O", "W 102:17:45.768", "-102 17 45.768",
             "102º17′45.768″w", "102Â°17'45.768\" W", "102d17m45.768s W", "102°17.7628'", "-102.29604667",
-            "102,29604667 W", "102.29604667° O", "-1.0229604667e+02",
+            "102,29604667 W", "102.29604667° O", "-1.0229604667e+02", "\N{MINUS SIGN}102.29604667",
+            "\N{EN DASH}102.29604667", "102.29604667 Oeste", "102°17'45.768\" West", "oeste 102.29604667",
+            "-102.29604667,",
         )),
         *(("latitud", text) for text in (
-            "21°52'47.362\" N", '21°52´47.362"', "N21°52'47.362\"", "21.87982278", "021 52 47.362",
+            "21°52'47.362\" N", '21°52´47.362"', "N21°52'47.362\"", "21.87982278", "21.87982278 Norte", "021 52 47.362",
         )),
     ],
 )  # fmt: skip
-def test_degrees_are_read_in_every_notation(axis: Axis, text: str) -> None:
+def test_coordinates_are_read_in_every_notation(axis: Axis, text: str) -> None:
     assert read_degrees(text, axis) == pytest.approx(LATITUDE if axis == "latitud" else LONGITUDE, abs=1e-6)
 
 
@@ -81,6 +83,20 @@ def test_other_text_is_refused(text: str, axis: Axis, error: type[Exception]) ->
         ("103°21'00\" W", "20°40'12\" N", (20.67, -103.35)),
         ("1032100", "204012", (20.67, -103.35)),
         ("20.67 N", "103.35 O", (20.67, -103.35)),
+        *(
+            (pair, other, (20.67, -103.35))
+            for pair in (
+                "20.67, -103.35",
+                "20.67 -103.35 1566.0 4.5",
+                "20.67,-103.35",
+                "-103.35 20.67",
+                "(20,67; -103,35)",
+                "20°40'12\" N 103°21'00\" W",
+                "20.67, 103.35",
+                "20,67, \N{MINUS SIGN}103,35",
+            )
+            for other in ("", pair)
+        ),
         ("0", "0", (0, 0)),
         ("-20.67", "103.35", (-20.67, 103.35)),  # in Australia, perhaps
         ("51.5", "-0.1", (51.5, -0.1)),
@@ -95,7 +111,15 @@ def test_point_is_understood_where_it_is_then_in_mexico(
 
 
 @pytest.mark.parametrize(
-    ("latitud", "longitud"), [("2285000", "671000"), ("671000.5", "2285000"), ("99.9", "99.9"), ("103.35", "-20 E")]
+    ("latitud", "longitud"),
+    [
+        ("2285000", "671000"),
+        ("671000.5", "2285000"),
+        ("99.9", "99.9"),
+        ("103.35", "-20 E"),
+        ("51.5, -0.1", ""),
+        ("20.67 -103.35 1566.0 4.5 7", ""),
+    ],
 )
 def test_point_in_other_units_is_refused(latitud: str, longitud: str) -> None:
     with pytest.raises((UnreadableDegreesError, DegreesOutOfRangeError)):

@@ -175,10 +175,9 @@ class XlsxReader(TableReader):
         lists: list[Sheet] = []
         for sheet in sheets:
             with suppress(WorkbookError, *DAMAGE):  # it is only copied
-                rows, is_empty = yield from self._first_rows(sheet)
-                header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
-                is_list = isinstance(header, _Header) and header.assignment.kind == self.assignment.kind
-                if is_list and rows[-1].number > cast("_Header", header).number:
+                rows, _ = yield from self._first_rows(sheet)
+                header, _ = yield from self._by_headers(sheet, rows)
+                if header and header.assignment.kind == self.assignment.kind and rows[-1].number > header.number:
                     lists.append(sheet)
         if lists:
             names = list_sheets(lists)
@@ -239,6 +238,17 @@ class XlsxReader(TableReader):
         """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
+        best, refusal = yield from self._by_headers(sheet, rows)
+        return (
+            (yield from self._by_cells(sheet, rows, best))
+            or refusal
+            or f"Row {self._named_row} of the sheet is empty: choose another as the header."
+        )
+
+    def _by_headers(
+        self, sheet: Sheet, rows: Sequence[SheetRow]
+    ) -> "Generator[None, None, tuple[_Header | None, str | None]]":
+        """Return the row with the most columns that are known by their headers, or why none can be the header."""
         refusal, best = None, None
         for row in rows:
             yield
@@ -251,11 +261,7 @@ class XlsxReader(TableReader):
             if best is None or len(found.by_role) > len(best.assignment.by_role):
                 titles = [text for above in rows if above.number < row.number for text in above if text]
                 best = _Header(sheet, row.number, found, list(row), titles)
-        return (
-            (yield from self._by_cells(sheet, rows, best))
-            or refusal
-            or f"Row {self._named_row} of the sheet is empty: choose another as the header."
-        )
+        return best, refusal
 
     def _by_cells(
         self, sheet: Sheet, rows: Sequence[SheetRow], best: "_Header | None"

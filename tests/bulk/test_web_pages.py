@@ -45,6 +45,8 @@ def test_table_within_another_is_a_sheet_of_its_own() -> None:
     inner = "<table><tr><td>Localidad<td>n<tr><td>Zapopan<td>1</table>"
     source = open_rows(f"<table><tr><td>Menú<td>{inner}</table>".encode())
     assert isinstance(source, XlsxReader)
+    with pytest.raises(UnreadableBodyError, match="no such sheet"):
+        open_rows(REPORT.encode(), sheet="Lista")
     assert (source.sheet.name, [row.cells["nombre"] for row in source]) == ("Sheet2", ["Zapopan"])
 
 

@@ -2,6 +2,7 @@
 
 import weakref
 from codecs import BOM_UTF8
+from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import IO, Final, Literal, TypeAlias
 
@@ -52,10 +53,12 @@ def reader(
         file.seek(start)
         is_web_page = (describe_kind(head.removeprefix(BOM_UTF8)) or "").startswith("a web page")
         if is_web_page and (workbook := _workbook_of(file)):
-            rows = XlsxReader(workbook, roles, named or {}, sheet, header_row, answer)
-            rows.layout.has_bom = True  # it was a table for Excel
-            weakref.finalize(rows, workbook.close)
-            return rows
+            with ExitStack() as stack:
+                stack.enter_context(workbook)
+                rows = XlsxReader(workbook, roles, named or {}, sheet, header_row, answer)
+                rows.layout.has_bom = True  # it was a table for Excel
+                weakref.finalize(rows, stack.pop_all().close)
+                return rows
     if media_type == XLSX:
         return XlsxReader(file, roles, named or {}, sheet, header_row, answer)
     if sheet is not None:

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import typer
 
@@ -30,9 +30,11 @@ from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
 from localidades_api.importer.source import interruptible
 from localidades_api.names.index import NameIndex
-from localidades_api.names.reading.areas import AreaBook
 from localidades_api.observability.progress import Counting, Step
 from localidades_api.observability.progress_display import console, show_progress
+
+if TYPE_CHECKING:
+    from localidades_api.cli.match_service import ServiceMatcher
 
 _STDIO = "-"
 _FORMATS: Mapping[str, MediaType] = {
@@ -163,20 +165,6 @@ def _reporting_errors(job: MatchJob) -> Iterator[None]:
 # -- The rows
 
 
-class Matcher(Protocol):
-    """What answers rows."""
-
-    @property
-    def areas(self) -> AreaBook | None:
-        """The areas of its release, if they are at hand."""
-
-    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
-        """Raise UnreadableBodyError for a municipio of all rows that is neither in the release nor a header."""
-
-    def answer(self, rows: Sequence[Row]) -> Sequence[Answer]:
-        """Return the answers to rows."""
-
-
 class IndexMatcher:
     """Answers rows from an index of names."""
 
@@ -185,12 +173,12 @@ class IndexMatcher:
         self._sure, self._fields = options.sure, split_fields(options.fields)
         self.areas = index.areas
 
-    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
-        """See `Matcher`: the roles of the columns have been read with the areas."""
-
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
-        """See `Matcher`."""
+        """Return the answers to rows."""
         return [match_row(row, self._index, self._sure, self._fields) for row in rows]
+
+
+Matcher: TypeAlias = "IndexMatcher | ServiceMatcher"
 
 
 class MatchStep(Step):
@@ -214,7 +202,7 @@ def match_file(
         rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row)
         for _ in rows.check():
             raise_if_interrupted()
-        if isinstance(rows, TableReader):
+        if isinstance(rows, TableReader) and not isinstance(matcher, IndexMatcher):
             matcher.check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(split_fields(options.fields)), options.lang))

@@ -7,13 +7,11 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    ColumnElement,
     Integer,
     Row,
     Select,
     Table,
     TextClause,
-    and_,
     bindparam,
     column,
     func,
@@ -33,7 +31,7 @@ from localidades_api.catalogue.filters import (
 )
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
-from localidades_api.database.models import localities, municipalities, releases, states
+from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
     FOUND,
@@ -106,6 +104,37 @@ _SUCCESSORS = text(
     """
 )
 
+# The demo is invented, so it is compared with no other release.
+_COMPARABLE = f"r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo"
+_HISTORY = text(
+    f"""
+    SELECT r.name AS release, l.nombre, l.poblacion
+      FROM releases AS r JOIN localities AS l ON l.release_id = r.id
+     WHERE l.id = :id AND {_COMPARABLE}
+     ORDER BY r.id
+    """
+)
+_HOMONYMS = text(
+    """
+    SELECT l.id, l.clave, l.nombre
+      FROM localities AS own JOIN localities AS l USING (release_id, folded, municipio_id)
+     WHERE release_id = :release_id AND own.id = :id AND l.id <> :id
+     ORDER BY l.id
+     LIMIT :limit
+    """
+)
+_LAST_RELEASES = {
+    table.name: text(
+        f"""
+        SELECT r.* FROM releases AS r JOIN {table.name} AS t ON t.release_id = r.id
+         WHERE t.id = :id AND r.id < :release_id AND {_COMPARABLE}
+         ORDER BY r.id DESC
+         LIMIT 1
+        """
+    )
+    for table in (localities, municipalities, states)
+}
+
 
 @lru_cache
 def _find(filters: tuple[str, ...], sort: Sort) -> Select[bytes | None]:
@@ -134,11 +163,6 @@ def _list(record: str, chosen: str, order: str) -> TextClause:
          WHERE release_id = :release_id AND {chosen}
         """
     )
-
-
-def _comparable(release: Release) -> ColumnElement[bool]:
-    """Return the condition that a release can be compared with this one: the demo only with itself."""
-    return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
 class CatalogueRepository:
@@ -237,44 +261,17 @@ class CatalogueRepository:
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the name and population of a locality in each release, oldest first, including this one."""
-        return await self.database.fetch_from(
-            release,
-            select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
-            .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
-            .order_by(releases.c.id),
-        )
+        parameters = {"id": id_, "is_demo": release.is_demo}
+        return await self.database.fetch_from(release, _HISTORY, parameters)
 
     async def list_homonyms(self, release: Release, id_: int, limit: int) -> Sequence[Row[Any]]:
         """Return the keys, claves and names of the other localities of the municipio with a locality's folded name."""
-        own = localities.alias("own")
-        return await self.database.fetch_from(
-            release,
-            select(localities.c.id, localities.c.clave, localities.c.nombre)
-            .join_from(
-                own,
-                localities,
-                and_(
-                    localities.c.release_id == own.c.release_id,
-                    localities.c.folded == own.c.folded,
-                    localities.c.municipio_id == own.c.municipio_id,
-                ),
-            )
-            .where(own.c.release_id == release.id, own.c.id == id_, localities.c.id != id_)
-            .order_by(localities.c.id)
-            .limit(limit),
-        )
+        return await self.database.fetch_from(release, _HOMONYMS, {"id": id_, "limit": limit})
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
         """Return the last release before this one that has a key, or None."""
-        rows = await self.database.fetch_from(
-            release,
-            select(releases)
-            .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _comparable(release))
-            .order_by(releases.c.id.desc())
-            .limit(1),
-        )
+        parameters = {"id": id_, "is_demo": release.is_demo}
+        rows = await self.database.fetch_from(release, _LAST_RELEASES[table.name], parameters)
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:

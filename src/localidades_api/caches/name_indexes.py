@@ -15,15 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
-from localidades_api.caches.index_folders import (
-    CODE,
-    OpenIndex,
-    index_root,
-    locked,
-    remove_unused,
-    try_open,
-    unpack,
-)
+from localidades_api.caches.index_folders import CODE, OpenIndex, index_root, locked, remove_unused, try_open, unpack
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database, already_waited
 from localidades_api.errors import SearchUnavailableError, UnavailableError

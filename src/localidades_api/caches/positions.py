@@ -44,11 +44,7 @@ class PositionCache:
     """
 
     def __init__(
-        self,
-        repository: CatalogueRepository,
-        sorting: CatalogueRepository,
-        arrays: ArrayCache,
-        boxes: ArrayCache,
+        self, repository: CatalogueRepository, sorting: CatalogueRepository, arrays: ArrayCache, boxes: ArrayCache
     ) -> None:
         self._repository = repository
         self._sorting = sorting
@@ -57,11 +53,7 @@ class PositionCache:
         self._turn = asyncio.Lock()  # of the searches, of which one keeps a processor busy
 
     async def get(
-        self,
-        release: Release,
-        filters: LocalityFilters,
-        sort: Sort = DEFAULT_SORT,
-        names: NameIndex | None = None,
+        self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, names: NameIndex | None = None
     ) -> Sequence[int]:
         """Return the positions of the localities that the filters select, in order; a search needs the release's names.
 

@@ -29,12 +29,7 @@ class ReleasePoller:
     """Keeps a process up to date with the current release."""
 
     def __init__(
-        self,
-        releases: ReleaseTracker,
-        pages: PageCache,
-        positions: PositionCache,
-        names: NameIndexes,
-        tiles: TileCache,
+        self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache, names: NameIndexes, tiles: TileCache
     ) -> None:
         self._releases = releases
         self._pages = pages

@@ -109,15 +109,7 @@ def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}}
 
 
-def label(
-    id_: int,
-    nombre: str,
-    municipio: str,
-    estado: str,
-    *,
-    has_homonym: bool,
-    municipio_has_homonym: bool,
-) -> str:
+def label(id_: int, nombre: str, municipio: str, estado: str, *, has_homonym: bool, municipio_has_homonym: bool) -> str:
     """Return the label of a locality; a clave in brackets distinguishes homonyms within a municipio or an estado."""
     if has_homonym:
         nombre = f"{nombre} ({id_ % KEYS_OF_A_MUNICIPIO:04d})"

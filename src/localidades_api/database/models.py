@@ -58,9 +58,7 @@ releases = Table(
     Column("localities", Integer, nullable=False),
     Column("published_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column(
-        "retired_at",
-        DateTime(timezone=True),
-        comment="Set while a release is being removed: readers no longer see it",
+        "retired_at", DateTime(timezone=True), comment="Set while a release is being removed: readers no longer see it"
     ),
 )
 
@@ -166,12 +164,7 @@ localities = Table(
     "localities",
     metadata,
     Column("release_id", Integer, nullable=False),
-    Column(
-        "position",
-        Integer,
-        nullable=False,
-        comment="Place in the list of the release, from 1: clave, then id",
-    ),
+    Column("position", Integer, nullable=False, comment="Place in the list of the release, from 1: clave, then id"),
     Column("id", Integer, nullable=False),
     Column("municipio_id", Integer, nullable=False),
     Column("clave", Text(collation="C"), nullable=False),

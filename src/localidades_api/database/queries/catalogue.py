@@ -5,19 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Integer,
-    Row,
-    Select,
-    Table,
-    TextClause,
-    bindparam,
-    column,
-    func,
-    select,
-    text,
-)
+from sqlalchemy import ARRAY, Integer, Row, Select, Table, TextClause, bindparam, column, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.columns import LISTED, RECORD

@@ -589,11 +589,7 @@ def _is_within(point: tuple[float, float] | None, boxes: Iterable[Box]) -> bool:
 
 
 async def _find_geometries(
-    repository: CatalogueRepository,
-    release: Release,
-    collection: Area,
-    ids: Sequence[int],
-    borders: Borders | None,
+    repository: CatalogueRepository, release: Release, collection: Area, ids: Sequence[int], borders: Borders | None
 ) -> dict[int, bytes]:
     """Return the geometry of each area: its border, or the point that it is at."""
     points = await _locate(repository, release, collection, ids)

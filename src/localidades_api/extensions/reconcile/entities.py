@@ -24,13 +24,7 @@ from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
-from localidades_api.extensions.reconcile.vocabulary import (
-    FETCHED,
-    NAMED_TYPES,
-    PROPERTIES,
-    TYPES,
-    beginning_with,
-)
+from localidades_api.extensions.reconcile.vocabulary import FETCHED, NAMED_TYPES, PROPERTIES, TYPES, beginning_with
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE

@@ -101,7 +101,7 @@ _BODY = {
                     "extend": {**_BODY_FIELDS["extend"], "examples": [""]},
                 },
                 "additionalProperties": False,
-            },
+            }
         }
     },
 }

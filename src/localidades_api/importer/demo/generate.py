@@ -14,12 +14,7 @@ from math import isqrt
 from random import Random
 from typing import NamedTuple
 
-from localidades_api.importer.demo.names import (
-    Chance,
-    WordIndex,
-    locality_wheel,
-    municipio_names,
-)
+from localidades_api.importer.demo.names import Chance, WordIndex, locality_wheel, municipio_names
 
 # Of all lines joined by CRLF, in UTF-8: the index shows it, and a test compares it with the generator's.
 DEMO_SHA256 = "6f715e28404a556b8d6291b29c93f23173e5c1bad7e2b49eb96cd76149eeca52"

@@ -35,6 +35,7 @@ from localidades_api.database.queries.conditions import (
 from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
 from localidades_api.database.queries.places import PARENTS
+from localidades_api.database.queries.withdrawn import COMPARABLE
 
 _LOCALITY = json_object(LISTED)
 _PAGES = text(
@@ -84,7 +85,7 @@ _HISTORY = text(
     f"""
     SELECT r.name AS release, l.nombre, l.poblacion
       FROM releases AS r JOIN localities AS l ON l.release_id = r.id
-     WHERE l.id = :id AND {_COMPARABLE}
+     WHERE l.id = :id AND {COMPARABLE}
      ORDER BY r.id
     """
 )

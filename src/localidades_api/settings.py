@@ -102,32 +102,23 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("DATABASE_URL", "database_url"),
         description="Address of a Postgres (15 to 18); if unset, the service starts an embedded one.",
     )
-    seed: Annotated[
-        str | None,
-        BeforeValidator(_expand),
-        Field(
-            description="Catalogue that migrations load into an empty database: `demo`, or the path or http(s) address"
-            " of an AGEEML zip, csv or txt; if unset, an embedded one gets the demo, and any other stays empty."
-        ),
-    ] = None
-    data_dir: Annotated[
-        Path,
-        BeforeValidator(_expand),
-        Field(default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."),
-    ]
-    cache_dir: Annotated[
-        Path | None,
-        BeforeValidator(_expand),
-        Field(
-            description="Folder for the indexes of names that are in use; if unset, a clone's `.data`, else the user's"
-            " cache folder."
-        ),
-    ] = None
-    postgres_bin: Annotated[
-        Path | None,
-        BeforeValidator(_expand),
-        Field(description="Folder with the `postgres` and `initdb` to embed, instead of those the service finds."),
-    ] = None
+    seed: Annotated[str | None, BeforeValidator(_expand)] = Field(
+        default=None,
+        description="Catalogue that migrations load into an empty database: `demo`, or the path or http(s) address"
+        " of an AGEEML zip, csv or txt; if unset, an embedded one gets the demo, and any other stays empty.",
+    )
+    data_dir: Annotated[Path, BeforeValidator(_expand)] = Field(
+        default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."
+    )
+    cache_dir: Annotated[Path | None, BeforeValidator(_expand)] = Field(
+        default=None,
+        description="Folder for the indexes of names that are in use; if unset, a clone's `.data`, else the user's"
+        " cache folder.",
+    )
+    postgres_bin: Annotated[Path | None, BeforeValidator(_expand)] = Field(
+        default=None,
+        description="Folder with the `postgres` and `initdb` to embed, instead of those the service finds.",
+    )
     pool_size: int = Field(default=10, ge=1, le=200, description="Maximum number of database connections per worker.")
     database_timeout: float = Field(
         default=1.9,
@@ -162,12 +153,9 @@ class Settings(BaseSettings):
     transfer_timeout: float = Field(
         default=3600.0, gt=0, le=86_400, description="Seconds after which a file or an answer to rows is cut off."
     )  # a file of 100 MB takes a quarter of it at 1 Mbit/s
-    trusted_proxies: Annotated[
-        tuple[_Network, ...] | None,
-        NoDecode,
-        BeforeValidator(_split),
-        Field(description="Addresses and networks of proxies whose `X-Forwarded-Proto` is trusted."),
-    ] = None
+    trusted_proxies: Annotated[tuple[_Network, ...] | None, NoDecode, BeforeValidator(_split)] = Field(
+        default=None, description="Addresses and networks of proxies whose `X-Forwarded-Proto` is trusted."
+    )
     shutdown_timeout: int = Field(
         default=30, ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops."
     )
@@ -187,21 +175,15 @@ class Settings(BaseSettings):
     access_log: bool = Field(
         default=False, description="Log every request; requests that fail with 5xx are always logged."
     )
-    security_contact: Annotated[
-        str | None,
-        AfterValidator(_check_contact),
-        Field(
-            description="Address in `/.well-known/security.txt`: `mailto:…` or `https://…`; if unset, there is none."
-        ),
-    ] = None
-    public_url: Annotated[
-        str | None,
-        AfterValidator(_check_public_url),
-        Field(
-            description="Address by which the public knows the service, such as `https://localidades.example.org`, for"
-            " canonical links, the feed and files for crawlers; if unset, pages have no canonical link."
-        ),
-    ] = None
+    security_contact: Annotated[str | None, AfterValidator(_check_contact)] = Field(
+        default=None,
+        description="Address in `/.well-known/security.txt`: `mailto:…` or `https://…`; if unset, there is none.",
+    )
+    public_url: Annotated[str | None, AfterValidator(_check_public_url)] = Field(
+        default=None,
+        description="Address by which the public knows the service, such as `https://localidades.example.org`, for"
+        " canonical links, the feed and files for crawlers; if unset, pages have no canonical link.",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="Plain lines for a console, or one JSON object per line."
     )

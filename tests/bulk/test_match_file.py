@@ -66,7 +66,7 @@ def interrupted_at(number: int) -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(matcher: IndexMatcher, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    assert match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE).outcomes.total() == ROWS
+    assert match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE)[0].total() == ROWS
     whole = output.read_bytes()
     assert whole.count(b"\n") == 1 + ROWS
     was_written = []
@@ -122,6 +122,6 @@ def test_objects_of_several_batches_are_answered_once_each(
     rows = [{"nombre": f"Lugar {n}", "nota": "x" * 200} for n in range(100)]  # a batch has more than is read at once
     source, output = tmp_path / "places.ndjson", tmp_path / name
     source.write_bytes(b"".join(to_json(row) + b"\n" for row in rows))
-    assert match_file(MatchJob(str(source), str(output), OPTIONS), matcher, Silent(), 60).outcomes.total() == len(rows)
+    assert match_file(MatchJob(str(source), str(output), OPTIONS), matcher, Silent(), 60)[0].total() == len(rows)
     written = [cast("list[str]", row.sent)[0] for row in rows_in(output.read_bytes(), media_type)]
     assert written == [row["nombre"] for row in rows]

@@ -178,28 +178,6 @@ def test_dates_times_and_truth_values_read_as_people_see_them() -> None:
         ]  # fmt: skip
 
 
-def test_days_are_counted_from_1904_where_the_workbook_says_so() -> None:
-    def since_1904(book: openpyxl.Workbook) -> None:
-        book.epoch = datetime(1904, 1, 1)  # noqa: DTZ001
-
-    (row,) = opened(workbook_of(("nombre", "a"), ("A", date(1904, 1, 2)), change=since_1904))
-    assert row.sent == ["A", "1904-01-02"]
-
-
-@pytest.mark.parametrize(
-    ("days", "first_year", "said"),
-    [(2958465.5, 1900, "9999-12-31 12:00"), (2958465.9999999, 1900, "2958465.9999999"), (1e300, 1900, f"{1e300:.0f}"),
-     (2957003, 1904, "9999-12-31 00:00"), (2957003.9999999, 1904, "2957003.9999999"), (2958000, 1904, "2958000")],
-)  # fmt: skip
-def test_day_beyond_the_calendar_is_a_number(days: float, first_year: int, said: str) -> None:
-    def set_format(book: openpyxl.Workbook) -> None:
-        book.epoch = datetime(1904, 1, 1) if first_year == 1904 else book.epoch  # noqa: DTZ001
-        first_sheet(book).cell(2, 2).number_format = "dd/mm/yyyy hh:mm"
-
-    (row,) = opened(workbook_of(("nombre", "b"), ("A", days), change=set_format))
-    assert row.sent == ["A", said]
-
-
 def test_half_of_a_character_stays_an_escape_in_every_format() -> None:
     data = sheet_of(cells("nombre", "b"), cells("A", "_xD800_ _xdFfF_ _x0041_", row=2))
     for media_type in get_args(MediaType):
@@ -221,19 +199,32 @@ def test_truth_values_of_a_sheet_are_words_of_the_language_in_csv_only() -> None
     assert [truth("agrees", {"agrees": value}) for value in (True, False, None)] == ["TRUE", "FALSE", ""]
 
 
+DAY = "dd/mm/yyyy hh:mm"
+
+
 @pytest.mark.parametrize(
-    ("format_", "said"),
+    ("number", "format_", "first_year", "said"),
     [
-        ("dd/mm/yyyy", "2026-03-01"), ('[$-80A]d "de" mmmm', "2026-03-01"), ("[h]:mm:ss", "12:00"),
-        ("dd/mm/yyyy hh:mm", "2026-03-01 12:00"), ('0 "dias"', "46082.5"), ('#,##0.00\\ "hab"', "46082.5"),
-        ("[Red]0.0", "46082.5"), ("0.0;dd", "46082.5"),
+        *((46082.5, format_, 1900, said) for format_, said in (
+            ("dd/mm/yyyy", "2026-03-01"), ('[$-80A]d "de" mmmm', "2026-03-01"), ("[h]:mm:ss", "12:00"),
+            (DAY, "2026-03-01 12:00"), ('0 "dias"', "46082.5"), ('#,##0.00\\ "hab"', "46082.5"),
+            ("[Red]0.0", "46082.5"), ("0.0;dd", "46082.5"),
+        )),
+        (1, DAY, 1904, "1904-01-02 00:00"),
+        # The calendar ends with the year 9999.
+        (2958465.5, DAY, 1900, "9999-12-31 12:00"), (2958465.9999999, DAY, 1900, "2958465.9999999"),
+        (1e300, DAY, 1900, f"{1e300:.0f}"), (2957003, DAY, 1904, "9999-12-31 00:00"),
+        (2957003.9999999, DAY, 1904, "2957003.9999999"), (2958000, DAY, 1904, "2958000"),
     ],
 )  # fmt: skip
-def test_format_of_a_number_decides_whether_it_is_a_date(format_: str, said: str) -> None:
+def test_number_is_a_date_if_its_format_and_the_calendar_allow(
+    number: float, format_: str, first_year: int, said: str
+) -> None:
     def set_format(book: openpyxl.Workbook) -> None:
+        book.epoch = datetime(1904, 1, 1) if first_year == 1904 else book.epoch  # noqa: DTZ001
         first_sheet(book).cell(2, 2).number_format = format_
 
-    (row,) = opened(workbook_of(("nombre", "b"), ("A", 46082.5), change=set_format))
+    (row,) = opened(workbook_of(("nombre", "b"), ("A", number), change=set_format))
     assert row.sent == ["A", said]
 
 

@@ -22,7 +22,7 @@ from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag
 from localidades_api.http.conditional import is_fresh
 from tests.extensions.outline_files import geojson, import_outlines_into, write
-from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
 from tests.support.postgres import locked_in_thread
@@ -295,16 +295,3 @@ async def test_preloading_ends_with_the_application(seeded_database: str) -> Non
         async with running_app(seeded_database, page_cache_bytes=10**6, database_timeout=60, wants_names=False):
             await eventually_async(lambda: other.fetchval(WHO_WAIT))
         await eventually_async(lambda: asyncio.all_tasks() <= before, within=20)
-
-
-async def test_etag_changes_with_a_publication(seeded_database: str, tmp_path: Path) -> None:
-    other = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
-    targets = (LOCALIDADES, f"{INDEX}releases/", f"{LOCALIDADES}?release=2020-01")
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        tags = [(await client.get(target)).headers["etag"] for target in targets]
-        await import_into(seeded_database, other)
-        await await_release(client, "2021-01")
-        again = [
-            await client.get(target, headers={"If-None-Match": tag}) for target, tag in zip(targets, tags, strict=True)
-        ]
-        assert [answer.status_code for answer in again] == [200, 200, 304]

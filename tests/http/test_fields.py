@@ -39,13 +39,6 @@ async def test_record_has_the_requested_fields(client: httpx.AsyncClient) -> Non
     assert (await client.get(f"{LOCALIDADES}10019999/?fields=nombre")).status_code == 404
 
 
-async def test_links_normalize_the_fields(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{LOCALIDADES}?fields=nombre,id,nombre")
-    assert "&fields=id%2Cnombre>" in answer.headers["link"]
-    following = await client.get(answer.links["next"]["url"])
-    assert [list(record) for record in following.json()["results"]] == [["id", "nombre"]] * 50
-
-
 @pytest.mark.parametrize(
     ("given", "meant"),
     [

@@ -1,6 +1,5 @@
 """A catalogue without a server has the answers of a service with the same releases."""
 
-import csv
 import json
 import math
 import subprocess
@@ -20,7 +19,6 @@ from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_in
 from tests.offline.conftest import earlier_places
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.commands import invoke
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, environment
@@ -71,22 +69,6 @@ def test_columns_of_rows_that_are_taken_or_unknown(catalogue: Catalogue) -> None
             catalogue.match(["Asientos"], fields=fields)
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
         catalogue.match([{"folio": 1, "n": 2}])
-
-
-def test_command_writes_what_it_writes_with_a_service(
-    releases: list[Path], service: str, cache: Path, tmp_path: Path
-) -> None:
-    source, here, there = (tmp_path / f"{name}.csv" for name in ("rows", "here", "there"))
-    with source.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["folio", "localidad", "mpio", "estado", "cvegeo", "lat", "lon"])
-        writer.writeheader()
-        writer.writerows(ROWS)
-    files = [word for file in releases for word in ("--catalogue", str(file))]
-    options = ("--sure", "0.9", "--lang", "es", "--fields", "nombre,altitud,longitud")
-    ended = invoke("match", str(source), "--output", str(here), *files, *options, LOCALIDADES_CACHE_DIR=str(cache))
-    assert ended.returncode == 0, ended.stderr
-    assert invoke("match", str(source), "--output", str(there), "--url", service, *options).returncode == 0
-    assert here.read_bytes() == there.read_bytes()
 
 
 def test_records_are_those_of_the_service(catalogue: Catalogue, service: str) -> None:

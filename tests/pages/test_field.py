@@ -685,8 +685,11 @@ async def test_types_name_what_the_element_has(page: Page, name: str) -> None:
     [own] = re.findall(r"^export class .*?\{\n(.*?)^\}", types[0], re.MULTILINE | re.DOTALL)
     [of_both] = re.findall(r"^export interface FormField \{\n(.*?)^\}", types[1], re.MULTILINE | re.DOTALL)
     declared = set(re.findall(r"^  (?:readonly |get |set )?([A-Za-z]+)[:(]", own + of_both, re.MULTILINE))
-    prototype = f"Object.getOwnPropertyNames(customElements.get('localidad-{name}').prototype)"
-    has = {one for one in await page.evaluate(prototype) if not one.endswith("Callback")}
+    members = """(name) => {
+        const own = customElements.get(name).prototype;
+        return [own, Object.getPrototypeOf(own)].flatMap((one) => Object.getOwnPropertyNames(one));
+    }"""  # of the element, and of FormField
+    has = {one for one in await page.evaluate(members, f"localidad-{name}") if not one.endswith("Callback")}
     assert declared == has - {"constructor"}
 
 

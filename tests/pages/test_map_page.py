@@ -403,7 +403,7 @@ async def test_missing_tiles_are_reported(page: Page) -> None:
 
 # What the map of a match shows, once it is drawn.
 MATCHED = """async () => {
-    const { src } = document.querySelector("script[src*='match.js']");
+    const { src } = document.querySelector("script[src*='match_form.js']");
     const { shown } = await import(new URL("match_result.js", src));
     const source = (await shown.loading).getSource("matched");
     while (!(await source.getData()).features.length) await new Promise(requestAnimationFrame);
@@ -412,7 +412,7 @@ MATCHED = """async () => {
 
 # The names that it is told to draw, once it has the answer about a place.
 TOLD = """async (key) => {
-    const { src } = document.querySelector("script[src*='match.js']");
+    const { src } = document.querySelector("script[src*='match_form.js']");
     const { shown } = await import(new URL("match_result.js", src));
     return shown.known.has(key) && shown.features.map(({ properties }) => properties.nombre);
 }"""

@@ -223,8 +223,8 @@ def test_unreadable_file_is_explained_without_output(
     ("arguments", "sentence"),
     [
         (["nowhere.csv"], "there is no file nowhere.csv"),
-        ([""], "the path of the file is empty"),
-        (["."], ". is a folder: give a file in it"),
+        ([""], "there is no file without a name"),
+        (["."], "there is no file ;"),
         (["places.csv", "--output", "places.csv", "--force"], "the file and --output are the same"),
         (["places.csv", "--output", "no/where.csv"], "there is no folder no"),
         (["places.csv", "--output", "other.csv"], "other.csv exists: add --force to replace it"),

@@ -1,4 +1,4 @@
-"""Excel workbooks, as libraries write them and as hostile or careless programs change them."""
+"""Zips and Excel workbooks, as libraries write them and as hostile or careless programs change them."""
 
 import io
 import zipfile
@@ -30,6 +30,14 @@ def shared_texts(*column: str) -> bytes:
     file = io.BytesIO()
     with xlsxwriter.Workbook(file) as workbook:
         workbook.add_worksheet().write_column(0, 0, column)
+    return file.getvalue()
+
+
+def zip_of(members: Mapping[str, bytes | str], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
     return file.getvalue()
 
 

@@ -21,7 +21,7 @@ from localidades_api.files import workbook
 from localidades_api.importer.extract import Position, open_table, split_line, split_lines
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
-from tests.support.workbooks import SHEET, edited, workbook_of
+from tests.support.workbooks import SHEET, edited, workbook_of, zip_of
 
 BOM = b"\xef\xbb\xbf"
 OLD_HEADER = (
@@ -53,14 +53,6 @@ def as_csv(rows: Iterable[Sequence[str]] = TABLE, *, delimiter: str = ",", quoti
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, quoting=quoting).writerows(rows)  # type: ignore[arg-type]  # a constant
     return text.getvalue().encode()
-
-
-def zip_of(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", compression) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
 
 
 def sheet_of(rows: Mapping[int, Sequence[str]]) -> bytes:

@@ -3,7 +3,6 @@
 import io
 import lzma
 import re
-import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,27 +14,15 @@ from localidades_api.bulk.formats import XLSX
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import describe_file, open_text
 from tests.support.bulk import CSV, open_rows
+from tests.support.workbooks import zip_of
 
 TYPES = "[Content_Types].xml"
 
 
-def zip_of(**members: str) -> bytes:
-    """Return a zip; a member's name has two underscores for a slash and one for a dot."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(TYPES if name == "types" else name.replace("__", "/").replace("_", "."), content)
-    return file.getvalue()
-
-
 def open_document(kind: str) -> bytes:
-    """Return a document as LibreOffice writes it: its type first, not compressed."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("mimetype"), f"application/vnd.oasis.opendocument.{kind}")
-        archive.writestr("content.xml", "<office:document-content/>")
-        archive.writestr("META-INF/manifest.xml", "<manifest:manifest/>")
-    return file.getvalue()
+    """Return a document as LibreOffice writes it: its type first."""
+    members = {"mimetype": f"application/vnd.oasis.opendocument.{kind}", "content.xml": "<office:document-content/>"}
+    return zip_of({**members, "META-INF/manifest.xml": "<manifest:manifest/>"})
 
 
 def parquet_file() -> bytes:
@@ -47,21 +34,25 @@ def parquet_file() -> bytes:
 OFFICE = "application/vnd.openxmlformats-officedocument"
 KINDS = {
     "an Excel binary workbook (.xlsb): save it as .xlsx": zip_of(
-        types="<Types/>", xl__workbook_bin="", xl__worksheets__sheet1_bin=""
+        {TYPES: "<Types/>", "xl/workbook.bin": "", "xl/worksheets/sheet1.bin": ""}
     ),
     "an OpenDocument spreadsheet (.ods): save it as .xlsx": open_document("spreadsheet"),
     "a document of LibreOffice or another office program: copy its table": open_document("text"),
     "a Word document (.docx): copy its table into a workbook": zip_of(
-        types=f"<Types><Override ContentType='{OFFICE}.wordprocessingml.document.main+xml'/></Types>",
-        word__document_xml="<w:document/>",
+        {
+            TYPES: f"<Types><Override ContentType='{OFFICE}.wordprocessingml.document.main+xml'/></Types>",
+            "word/document.xml": "<w:document/>",
+        }
     ),
-    "a PowerPoint presentation (.pptx): copy its table": zip_of(types="<Types/>", ppt__presentation_xml="<p/>"),
+    "a PowerPoint presentation (.pptx): copy its table": zip_of({TYPES: "<Types/>", "ppt/presentation.xml": "<p/>"}),
     "a document of Numbers or another iWork program: export it": zip_of(
-        Index__Document_iwa="", Index__CalculationEngine_iwa="", Metadata__Properties_plist="", preview_jpg=""
+        dict.fromkeys(
+            ("Index/Document.iwa", "Index/CalculationEngine.iwa", "Metadata/Properties.plist", "preview.jpg"), ""
+        )
     ),
-    "a zip with the outlines of a shapefile: save the table": zip_of(loc_shp="", loc_dbf="", loc_prj=""),
-    "a map for Google Earth (.kmz)": zip_of(doc_kml="<kml/>"),
-    "a zip, and no Excel workbook (.xlsx): unpack it first": zip_of(lista__nombre_xlsm=""),
+    "a zip with the outlines of a shapefile: save the table": zip_of({"loc.shp": "", "loc.dbf": "", "loc.prj": ""}),
+    "a map for Google Earth (.kmz)": zip_of({"doc.kml": "<kml/>"}),
+    "a zip, and no Excel workbook (.xlsx): unpack it first": zip_of({"lista/nombre.xlsm": ""}),
     # By their first bytes.
     "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
     "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",

@@ -13,15 +13,9 @@ OFFERED = [JSON, HTML]
 
 
 CHOSEN = """
-json | */*
 json | *
-json | application/json
-html | text/html
-html | text/*
-json | Application/JSON
 # qualities; those of ranges are in the property below
 html | text/html;q=1., application/json;q=0.
-json | text/html;q=0.5, application/json;q=0.5
 # other parameters are ignored
 json | application/json; charset=utf-8
 html | text/html;level=1;q=0.3, application/json;q=0.2

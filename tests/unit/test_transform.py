@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.columns import ATTRIBUTES, LocalityRow
+from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import Position, read_table
-from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, Rejected, StateRow, transform
+from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched
 
 WIDTH = f"the header has {len(HEADER)}"
@@ -45,24 +45,6 @@ def with_values(place: Place, **values: str) -> tuple[str, ...]:
 
 
 # -- Values
-
-
-def test_row_becomes_a_record_with_every_column() -> None:
-    place = Place(
-        "010010001", "Aguascalientes", nom_mun="Aguascalientes", ambito="U",
-        latitud="21.880833", longitud="-102.296111", altitud="1885", carta="F13D19",
-        poblacion="863893", poblacion_masculina="419168", poblacion_femenina="444725", viviendas="246259",
-    )  # fmt: skip
-    catalogue = read_places(place)
-    expected = dict.fromkeys(LocalityRow._fields) | {
-        "id": 10010001, "municipio_id": 1001, "clave": "0001", "nombre": "Aguascalientes", "ambito": "U",
-        "latitud": 21.880833, "longitud": -102.296111, "altitud": 1885, "carta": "F13D19", "poblacion": 863893,
-        "poblacion_masculina": 419168, "poblacion_femenina": 444725, "viviendas": 246259,
-    }  # fmt: skip
-    assert [locality._asdict() for locality in catalogue.localities] == [expected]
-    assert catalogue.municipalities == {1001: MunicipalityRow(1001, 1, "001", "Aguascalientes")}
-    assert catalogue.states == {1: StateRow(1, "01", "Aguascalientes", "Ags.")}
-    assert (catalogue.rejected, catalogue.withdrawn) == ([], 0)
 
 
 @pytest.mark.parametrize("no_data", ["-", "*", ""])

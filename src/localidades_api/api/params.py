@@ -143,20 +143,15 @@ class SuggestQuery(ReleaseQuery):
         description="What has been typed so far: a name, with or without its municipio or estado, or a key.",
         examples=["guadal"],
     )
-    kind: Annotated[
-        str,
-        Field(
-            description="What to suggest: `localidad`, `municipio`, `estado`, or several, separated by commas.",
-            examples=["localidad,municipio"],
-            json_schema_extra={"pattern": f"^({_KIND})(,({_KIND}))*$"},
-        ),
-        several_of(get_args(PlaceKind)),
-    ] = "localidad"
-    limit: Annotated[
-        int,
-        Field(ge=1, le=20, description="Maximum number of suggestions.", examples=[10]),
-        whole_number("Use a whole number from 1 to 20."),
-    ] = 10
+    kind: Annotated[str, several_of(get_args(PlaceKind))] = Field(
+        default="localidad",
+        description="What to suggest: `localidad`, `municipio`, `estado`, or several, separated by commas.",
+        examples=["localidad,municipio"],
+        json_schema_extra={"pattern": f"^({_KIND})(,({_KIND}))*$"},
+    )
+    limit: Annotated[int, whole_number("Use a whole number from 1 to 20.")] = Field(
+        default=10, ge=1, le=20, description="Maximum number of suggestions.", examples=[10]
+    )
     estado_id: StateParam = None
     municipio_id: MunicipalityParam = None
 
@@ -170,25 +165,19 @@ class PointQuery(ReleaseQuery):
     """The parameters of what is at a point."""
 
     lat: Annotated[
-        float,
-        Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
-        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88."),
-    ]
+        float, plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88.")
+    ] = Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88])
     lon: Annotated[
-        float,
-        Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
-        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
-    ]
+        float, plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3.")
+    ] = Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3])
 
 
 class NearestQuery(PointQuery):
     """The parameters of a search by place."""
 
-    limit: Annotated[
-        int,
-        Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),
-        whole_number("Use a whole number from 1 to 100."),
-    ] = 10
+    limit: Annotated[int, whole_number("Use a whole number from 1 to 100.")] = Field(
+        default=10, ge=1, le=100, description="Maximum number of places.", examples=[10]
+    )
 
 
 class MapQuery(ReleaseQuery):

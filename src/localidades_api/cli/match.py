@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import typer
 
@@ -30,9 +30,11 @@ from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
 from localidades_api.importer.source import interruptible
 from localidades_api.names.index import NameIndex
-from localidades_api.names.reading.areas import AreaBook
 from localidades_api.observability.progress import Counting, Step
 from localidades_api.observability.progress_display import console, show_progress
+
+if TYPE_CHECKING:
+    from localidades_api.cli.match_service import ServiceMatcher
 
 _STDIO = "-"
 _FORMATS: Mapping[str, MediaType] = {
@@ -62,14 +64,39 @@ class MatchJob:
 
     def check(self) -> None:
         """Raise typer.BadParameter for paths that would fail, or replace a file, at the end."""
-        _check_source(self.source)
+        if not _is_stream(self.source):
+            self._check_source(Path(self.source))
         if self.output != _STDIO:
-            _check_output(self, Path(self.output))
+            self._check_output(Path(self.output))
+
+    def _check_source(self, source: Path) -> None:
+        if not source.is_file():
+            raise typer.BadParameter(f"there is no file {self.source or 'without a name'}")
+        if source.suffix.lower() not in _FORMATS:
+            hint = f": it is {describe_file(source) or 'text, so name it .csv'}"
+            raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{hint}")
+
+    def _check_output(self, output: Path) -> None:
+        if not output.parent.is_dir():
+            raise typer.BadParameter(f"there is no folder {output.parent}")
+        if output.exists():
+            if not output.is_file():
+                raise typer.BadParameter(f"{output} is not a regular file: use --output - and redirect stdout")
+            if self.source != _STDIO and output.samefile(self.source):
+                raise typer.BadParameter("the file and --output are the same")
+            if not self.force:
+                raise typer.BadParameter(f"{output} exists: add --force to replace it")
+        if output.suffix.lower() not in _FORMATS:
+            raise typer.BadParameter(f"the name of {output} must end in one of {', '.join(_FORMATS)}")
 
     @property
     def output(self) -> str:
-        """The path of the output, by default named after the source."""
-        return self.chosen_output or _default_output(self.source)
+        """The path of the output, by default named after the source, such as `places.matched.csv`."""
+        if self.chosen_output or _is_stream(self.source):
+            return self.chosen_output or _STDIO
+        path = Path(self.source)
+        suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
+        return str(path.with_name(f"{path.stem}.matched{suffix}"))
 
     @property
     def media_type(self) -> MediaType:
@@ -87,45 +114,6 @@ class MatchJob:
 def _is_stream(source: str) -> bool:
     """Return whether a source is stdin or a pipe, such as a shell's `<(...)`, which is read as CSV."""
     return source == _STDIO or Path(source).is_fifo()
-
-
-def _default_output(source: str) -> str:
-    """Return the default output for a source, such as `places.matched.csv` for `places.csv`."""
-    if _is_stream(source):
-        return _STDIO
-    path = Path(source)
-    suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
-    return str(path.with_name(f"{path.stem}.matched{suffix}"))
-
-
-def _check_source(source: str) -> None:
-    """Raise typer.BadParameter unless the source is a file of a known format."""
-    if _is_stream(source):
-        return
-    path = Path(source)
-    if not source:
-        raise typer.BadParameter("the path of the file is empty")
-    if path.is_dir():
-        raise typer.BadParameter(f"{source} is a folder: give a file in it")
-    if not path.is_file():
-        raise typer.BadParameter(f"there is no file {source}")
-    if path.suffix.lower() not in _FORMATS:
-        hint = f": it is {describe_file(path) or 'text, so name it .csv'}"
-        raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{hint}")
-
-
-def _check_output(job: MatchJob, output: Path) -> None:
-    if not output.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {output.parent}")
-    if output.exists():
-        if not output.is_file():
-            raise typer.BadParameter(f"{output} is not a regular file: use --output - and redirect stdout")
-        if job.source != _STDIO and output.samefile(job.source):
-            raise typer.BadParameter("the file and --output are the same")
-        if not job.force:
-            raise typer.BadParameter(f"{output} exists: add --force to replace it")
-    if output.suffix.lower() not in _FORMATS:
-        raise typer.BadParameter(f"the name of {output} must end in one of {', '.join(_FORMATS)}")
 
 
 # -- The output
@@ -177,23 +165,6 @@ def _reporting_errors(job: MatchJob) -> Iterator[None]:
 # -- The rows
 
 
-class Matcher(Protocol):
-    """What answers rows."""
-
-    @property
-    def areas(self) -> AreaBook | None:
-        """The areas of its release, if they are at hand."""
-
-    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
-        """Raise UnreadableBodyError for a municipio of all rows that is neither in the release nor a header."""
-
-    def answer(self, rows: Sequence[Row]) -> Sequence[Answer]:
-        """Return the answers to rows."""
-
-    def answer_sample(self, rows: Sequence[Row]) -> Sequence[Answer]:
-        """Return the answers by which the columns of a table are found, whatever the options are."""
-
-
 class IndexMatcher:
     """Answers rows from an index of names."""
 
@@ -202,16 +173,16 @@ class IndexMatcher:
         self._sure, self._fields = options.sure, split_fields(options.fields)
         self.areas = index.areas
 
-    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
-        """See `Matcher`: the roles of the columns have been read with the areas."""
-
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
-        """See `Matcher`."""
+        """Return the answers to rows."""
         return [match_row(row, self._index, self._sure, self._fields) for row in rows]
 
     def answer_sample(self, rows: Sequence[Row]) -> list[Answer]:
-        """See `Matcher`."""
+        """Return the answers by which the columns of a table are found, whatever the options are."""
         return answer_sample(self._index, rows)
+
+
+Matcher: TypeAlias = "IndexMatcher | ServiceMatcher"
 
 
 class MatchStep(Step):
@@ -221,16 +192,10 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
-class MatchSummary(NamedTuple):
-    """The number of rows with each outcome, which sheet of a workbook was read, and a note on where the answers are."""
-
-    outcomes: Counter[str]
-    sheet: str | None
-    note: str | None
-
-
-def match_file(job: MatchJob, matcher: Matcher, counting: Counting, batch_size: int = _BATCH) -> MatchSummary:
-    """Match every row, in batches, and count the outcomes.
+def match_file(
+    job: MatchJob, matcher: Matcher, counting: Counting, batch_size: int = _BATCH
+) -> tuple[Counter[str], list[str]]:
+    """Match every row, in batches; return the number of rows with each outcome, and notes on the sheet of a workbook.
 
     Raises UnreadableBodyError, OutputError and the errors of the matcher, and then leaves no file.
     """
@@ -241,7 +206,7 @@ def match_file(job: MatchJob, matcher: Matcher, counting: Counting, batch_size: 
         rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row, matcher.answer_sample)
         for _ in rows.check():
             raise_if_interrupted()
-        if isinstance(rows, TableReader):
+        if isinstance(rows, TableReader) and not isinstance(matcher, IndexMatcher):
             matcher.check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(split_fields(options.fields)), options.lang))
@@ -256,14 +221,13 @@ def match_file(job: MatchJob, matcher: Matcher, counting: Counting, batch_size: 
                 counting.advance(len(batch))
                 raise_if_interrupted()
             write(start + target.end())
-    if not isinstance(rows, XlsxReader):
-        return MatchSummary(outcomes, None, None)
-    return MatchSummary(outcomes, _describe_sheet(rows), rows.note if job.answer_type == XLSX else None)
-
-
-def _describe_sheet(rows: XlsxReader) -> str:
-    header = f"header in row {rows.header_row}" if rows.header_row else "without a header"
-    return f"“{rows.sheet.name}”, {header}"
+    notes: list[str] = []
+    if isinstance(rows, XlsxReader):
+        header = f"header in row {rows.header_row}" if rows.header_row else "without a header"
+        notes.append(f"read the sheet “{rows.sheet.name}”, {header}")
+        if rows.note is not None and job.answer_type == XLSX:
+            notes.append(rows.note)
+    return outcomes, notes
 
 
 @contextmanager
@@ -298,20 +262,12 @@ def run_match(job: MatchJob, catalogue: Sequence[str], url: str, release: str | 
             matcher = stack.enter_context(ServiceMatcher(url, release, job.options))
         progress.begin(MatchStep.MATCH)
         began = time.perf_counter()
-        summary = match_file(job, matcher, progress)
-    _print_summary(job, summary, time.perf_counter() - began)
-
-
-def _print_summary(job: MatchJob, summary: MatchSummary, seconds: float) -> None:
-    rows = summary.outcomes.total()
+        outcomes, notes = match_file(job, matcher, progress)
+    seconds, rows = time.perf_counter() - began, outcomes.total()
     lines = [
         f"matched {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-6):,.0f}/s)",
-        "  " + ", ".join(f"{summary.outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
+        ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
+        *notes,
+        *([] if job.output == _STDIO else [job.output]),
     ]
-    if summary.sheet is not None:
-        lines.append(f"  read the sheet {summary.sheet}")
-    if summary.note is not None:
-        lines.append(f"  {summary.note}")
-    if job.output != _STDIO:
-        lines.append(f"  {job.output}")
-    console.print("\n".join(lines), markup=False)
+    console.print("\n  ".join(lines), markup=False)

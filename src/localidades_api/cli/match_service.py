@@ -1,7 +1,5 @@
 """Matches rows by asking a running service, as the Python client does."""
 
-import csv
-import io
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 
@@ -14,6 +12,7 @@ from localidades_api.bulk.options import MatchOptions
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.schemas import Match
 from localidades_api.client import Client, ClientError, ProblemError
+from localidades_api.client.frames import write_csv
 from localidades_api.errors import ServiceError, UnreadableBodyError
 from localidades_api.http.paths import MATCH
 
@@ -41,10 +40,8 @@ class ServiceMatcher(Client):
     def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
         """Ask about a table of these headers alone; the service says first whether it knows the municipio."""
         if "municipio" in areas:
-            table = io.StringIO()
-            csv.writer(table).writerow(headers)
             try:
-                self._post(areas, table.getvalue().encode(), "text/csv")
+                self._post(areas, write_csv([[*headers]]), "text/csv")
             except UnreadableBodyError as error:
                 if "no municipio has this name" in str(error):
                     raise

@@ -10,7 +10,7 @@ import io
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 import httpx
 
-from .frames import Answered, Frame, read_table, split_rows
+from .frames import Answered, Frame, read_table, split_rows, write_csv
 from .network import NetworkSettingsError, open_async_client, open_client
 
 _log = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class _Calls:
         header = table.header
         kept, added = len(header), dict[str, list[str]]()
         while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
-            answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
+            answer = yield self.request(f"{_PLACES}{resource}/", parameters, write_csv([header, *batch]))
             parameters["release"] = answer.headers.get("catalogue-release")  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             first = re.match(r"\w+=(\d+)", answer.headers.get("answer-columns", ""))
@@ -393,9 +393,3 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     except ValueError as error:
         raise _not_this_service(answer, "its answer is not JSON") from error
     return content
-
-
-def _csv(lines: Iterable[Sequence[str]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
-    return text.getvalue().encode()

@@ -3,6 +3,8 @@
 It imports pandas or polars only when it is given one of their tables.
 """
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
@@ -73,6 +75,13 @@ def read_table(rows: object) -> Table:
         if isinstance(rows, polars.DataFrame):
             return _read_polars(rows, polars)
     return _read_list(rows)
+
+
+def write_csv(lines: Iterable[Sequence[str]]) -> bytes:
+    """Return rows as CSV, every cell quoted."""
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
+    return text.getvalue().encode()
 
 
 def split_rows(rows: object, size: int) -> Iterator[list[Any]]:

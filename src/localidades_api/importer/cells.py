@@ -125,8 +125,12 @@ def pair(latitude: float | None, longitude: float | None) -> tuple[float | None,
     return (None, None) if latitude is None or longitude is None else (latitude, longitude)
 
 
-def read_ambito(text: str) -> str | None:
-    """Read U (urban) or R (rural)."""
+def read_text(text: str) -> str | None:
+    """Read any text; one with a NUL, which Postgres can't store, counts as missing."""
+    return None if text in NO_DATA or "\0" in text else text[:_MAX_NAME]
+
+
+def _read_ambito(text: str) -> str | None:
     if text in NO_DATA:
         return None
     if text not in {"U", "R"}:
@@ -134,26 +138,14 @@ def read_ambito(text: str) -> str | None:
     return text
 
 
-def read_text(text: str) -> str | None:
-    """Read any text; one with a NUL, which Postgres can't store, counts as missing."""
-    return None if text in NO_DATA or "\0" in text else text[:_MAX_NAME]
-
-
-def read_integer(text: str, column: str) -> int | None:
-    """Read an integer of up to nine digits."""
+def _read_integer(text: str, column: LocalityColumn) -> int | None:
     if text in NO_DATA:
         return None
     if not _INTEGER.fullmatch(text):
-        raise InvalidRowError(f"{column} is not a whole number")
+        raise InvalidRowError(f"{column.header} is not a whole number")
+    if column.type == "count" and int(text) < 0:
+        raise InvalidRowError(f"{column.header} is negative")
     return int(text)
-
-
-def read_count(text: str, column: str) -> int | None:
-    """Read an integer from zero."""
-    count = read_integer(text, column)
-    if count is not None and count < 0:
-        raise InvalidRowError(f"{column} is negative")
-    return count
 
 
 def reader_of(column: LocalityColumn) -> Callable[[str], object]:
@@ -163,11 +155,9 @@ def reader_of(column: LocalityColumn) -> Callable[[str], object]:
             return partial(read_degrees, axis="latitud")
         case "longitude":
             return partial(read_degrees, axis="longitud")
-        case "integer":
-            return Memo(partial(read_integer, column=column.header)).__getitem__
-        case "count":
-            return Memo(partial(read_count, column=column.header)).__getitem__
+        case "integer" | "count":
+            return Memo(partial(_read_integer, column=column)).__getitem__
         case "ambito":
-            return Memo(read_ambito).__getitem__
+            return Memo(_read_ambito).__getitem__
         case _:
             return Memo(read_text).__getitem__

@@ -101,7 +101,7 @@ async def _insert_release(
     return release_id
 
 
-async def _driver(connection: AsyncConnection) -> asyncpg.Connection:
+async def driver_of(connection: AsyncConnection) -> asyncpg.Connection:
     """Return the connection of asyncpg, for COPY inside the transaction that SQLAlchemy has begun."""
     raw = await connection.get_raw_connection()
     return cast("asyncpg.Connection", raw.driver_connection)
@@ -110,7 +110,7 @@ async def _driver(connection: AsyncConnection) -> asyncpg.Connection:
 async def _copy(
     connection: AsyncConnection, table: str, fields: tuple[str, ...], rows: Iterable[tuple[Any, ...]], release_id: int
 ) -> None:
-    driver = await _driver(connection)
+    driver = await driver_of(connection)
     await driver.copy_records_to_table(
         table, columns=("release_id", *fields), records=[(release_id, *row) for row in rows]
     )
@@ -128,7 +128,7 @@ async def _copy_localities(
                 progress.advance(_CHUNK)
         progress.advance(len(catalogue.localities) % _CHUNK)
 
-    driver = await _driver(connection)
+    driver = await driver_of(connection)
     await driver.copy_records_to_table(partition, columns=_COLUMNS, records=records())
 
 

@@ -1,11 +1,10 @@
 """A catalogue for programs and notebooks, with the answers of the service."""
 
-import csv
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from functools import cached_property, partial
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -13,24 +12,20 @@ from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
-from localidades_api.bulk.formats import match_roles
+from localidades_api.bulk.formats import match_roles, reader
 from localidades_api.bulk.input_rows import begin_of_answers
 from localidades_api.bulk.options import MatchOptions
-from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.index_folders import OpenIndex
-from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.catalogue.messages import describe_fault
-from localidades_api.client.frames import Answered, Frame, read_table
+from localidades_api.client.frames import Answered, Frame, read_table, write_csv
 from localidades_api.errors import NotFoundError
-from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.names.files.layout import KEY, WITHDRAWN
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedLocality
-from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import StepProgress
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline.indexes import open_index
@@ -79,37 +74,10 @@ class Catalogue:
         self._index.close()
 
     @overload
-    def match(
-        self,
-        rows: Frame,
-        *,
-        kind: PlaceKind | None = ...,
-        fields: str | Sequence[str] = ...,
-        sure: float = ...,
-        lang: Language = ...,
-        **columns: str,
-    ) -> Frame: ...
+    def match(self, rows: Frame, **options: object) -> Frame: ...
     @overload
-    def match(
-        self,
-        rows: object,
-        *,
-        kind: PlaceKind | None = ...,
-        fields: str | Sequence[str] = ...,
-        sure: float = ...,
-        lang: Language = ...,
-        **columns: str,
-    ) -> Answered: ...
-    def match(
-        self,
-        rows: object,
-        *,
-        kind: PlaceKind | None = None,
-        fields: str | Sequence[str] = MATCHED_BY_DEFAULT,
-        sure: float = SURE,
-        lang: Language = LANGUAGES[0],
-        **columns: str,
-    ) -> Answered:
+    def match(self, rows: object, **options: object) -> Answered: ...
+    def match(self, rows: object, **options: object) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
         `nombre="sitio"` names a column that is not recognized, `estado="Guerrero"` the estado of the rows that give
@@ -119,19 +87,19 @@ class Catalogue:
         table = read_table(rows)
         if not table.header:  # no rows
             return table.with_columns(0, {})
-        joined = fields if isinstance(fields, str) else ",".join(fields)
-        options = _read_options({"kind": kind, "fields": joined, "sure": sure, "lang": lang, **columns})
-        roles, named = match_roles(options, self.names.areas)
+        asked = _read_options(options)
+        roles, named = match_roles(asked, self.names.areas)
+        file = BytesIO(write_csv([table.header, *table.lines]))
         sample = partial(answer_sample, self.names)
-        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row, sample)
+        sent = reader("text/csv", file, roles, named, asked.sheet, asked.header_row, sample)
         for _ in sent.check():
             pass
-        chosen = split_fields(options.fields)
-        answer_columns = in_language(match_columns(chosen), lang)
+        fields = split_fields(asked.fields)
+        answer_columns = in_language(match_columns(fields), asked.lang)
         own = table.header[: begin_of_answers(table.header)]
         added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(own)}
         for row in sent:
-            answer = match_row(row, self.names, sure, chosen)
+            answer = match_row(row, self.names, asked.sure, fields)
             for column, write in zip(added.values(), answer_columns.cells.values(), strict=True):
                 column.append(write(answer))
         return table.with_columns(len(own), added)
@@ -217,15 +185,9 @@ def _check_point(latitud: float, longitud: float) -> None:
 
 def _read_options(given: Mapping[str, object]) -> MatchOptions:
     """Return the options of rows that have a header; raise ValueError for one that can't be used."""
+    joined = {name: ",".join(value) if isinstance(value, list | tuple) else value for name, value in given.items()}
     try:
-        return MatchOptions.model_validate({"header_row": 1, **given})
+        return MatchOptions.model_validate({"header_row": 1, **joined})
     except ValidationError as error:
         [fault, *_] = error.errors()
         raise ValueError(f"{fault['loc'][0]}: {describe_fault(fault)}") from None
-
-
-def _csv(lines: Sequence[Sequence[str]]) -> BytesIO:
-    """Write rows as the client sends them."""
-    text = StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
-    return BytesIO(text.getvalue().encode())

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.models import comparisons
 from localidades_api.database.queries.changes import compare_releases
 
 # The demo is invented, so no release is compared with it.
@@ -33,17 +35,6 @@ _LOST_STATES = text(
     SELECT nombre FROM states
      WHERE release_id = :old AND id NOT IN (SELECT id FROM states WHERE release_id = :new)
      ORDER BY id
-    """
-)
-_STORE = text(
-    """
-    INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated,
-                             changes_since, changes)
-    VALUES (:release_id, :previous_id, :added, :removed, :renamed, :relocated, :updated, :previous_id, :changes)
-    ON CONFLICT (release_id)
-    DO UPDATE SET (previous_id, added, removed, renamed, relocated, updated, changes_since, changes)
-                = (excluded.previous_id, excluded.added, excluded.removed, excluded.renamed, excluded.relocated,
-                   excluded.updated, excluded.changes_since, excluded.changes)
     """
 )
 
@@ -81,6 +72,7 @@ async def complete_comparisons(connection: AsyncConnection) -> None:
 async def _compare(connection: AsyncConnection, previous_id: int, release_id: int) -> Mapping[str, int]:
     """Compare two releases, store what changed, and return the counts."""
     changes, counts = await compare_releases(connection, previous_id, release_id)
-    parameters = {"release_id": release_id, "previous_id": previous_id, **counts, "changes": changes}
-    await connection.execute(_STORE, parameters)
+    values = {"previous_id": previous_id, **counts, "changes_since": previous_id, "changes": changes}
+    added = insert(comparisons).values(release_id=release_id, **values)
+    await connection.execute(added.on_conflict_do_update(index_elements=["release_id"], set_=values))
     return counts

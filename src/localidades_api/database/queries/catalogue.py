@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Row, Select, TextClause, and_, bindparam, column, func, select, text
+from sqlalchemy import ARRAY, Integer, Row, Select, TextClause, bindparam, column, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.columns import LISTED, RECORD
@@ -19,7 +19,7 @@ from localidades_api.catalogue.filters import (
 )
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.models import localities, municipalities, releases, states
+from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
     FOUND,
@@ -35,7 +35,7 @@ from localidades_api.database.queries.conditions import (
 from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
 from localidades_api.database.queries.places import PARENTS
-from localidades_api.database.queries.withdrawn import comparable_with
+from localidades_api.database.queries.withdrawn import COMPARABLE
 
 _LOCALITY = json_object(LISTED)
 _PAGES = text(
@@ -80,6 +80,24 @@ _DETAILS = f"""
 # Without these columns, SQLAlchemy would derive them from each result.
 _DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
+
+_HISTORY = text(
+    f"""
+    SELECT r.name AS release, l.nombre, l.poblacion
+      FROM releases AS r JOIN localities AS l ON l.release_id = r.id
+     WHERE l.id = :id AND {COMPARABLE}
+     ORDER BY r.id
+    """
+)
+_HOMONYMS = text(
+    """
+    SELECT l.id, l.clave, l.nombre
+      FROM localities AS own JOIN localities AS l USING (release_id, folded, municipio_id)
+     WHERE release_id = :release_id AND own.id = :id AND l.id <> :id
+     ORDER BY l.id
+     LIMIT :limit
+    """
+)
 
 
 @lru_cache
@@ -203,33 +221,12 @@ class CatalogueRepository:
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the name and population of a locality in each release, oldest first, including this one."""
-        return await self.database.fetch_from(
-            release,
-            select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
-            .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_, releases.c.retired_at.is_(None), comparable_with(release))
-            .order_by(releases.c.id),
-        )
+        parameters = {"id": id_, "is_demo": release.is_demo}
+        return await self.database.fetch_from(release, _HISTORY, parameters)
 
     async def list_homonyms(self, release: Release, id_: int, limit: int) -> Sequence[Row[Any]]:
         """Return the keys, claves and names of the other localities of the municipio with a locality's folded name."""
-        own = localities.alias("own")
-        return await self.database.fetch_from(
-            release,
-            select(localities.c.id, localities.c.clave, localities.c.nombre)
-            .join_from(
-                own,
-                localities,
-                and_(
-                    localities.c.release_id == own.c.release_id,
-                    localities.c.folded == own.c.folded,
-                    localities.c.municipio_id == own.c.municipio_id,
-                ),
-            )
-            .where(own.c.release_id == release.id, own.c.id == id_, localities.c.id != id_)
-            .order_by(localities.c.id)
-            .limit(limit),
-        )
+        return await self.database.fetch_from(release, _HOMONYMS, {"id": id_, "limit": limit})
 
 
 _BATCH = 20_000  # localities per statement, 2 MB

@@ -6,13 +6,26 @@ The index of names has the same rule for places without a database (`names.files
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, select, text
+from sqlalchemy import Row, Table, text
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
-from localidades_api.database.models import releases
+from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import PARENTS
 
+# The demo is invented, so it is compared with no other release.
+COMPARABLE = f"r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo"
+_LAST_RELEASES = {
+    table.name: text(
+        f"""
+        SELECT r.* FROM releases AS r JOIN {table.name} AS t ON t.release_id = r.id
+         WHERE t.id = :id AND r.id < :release_id AND {COMPARABLE}
+         ORDER BY r.id DESC
+         LIMIT 1
+        """
+    )
+    for table in (localities, municipalities, states)
+}
 # A place of the release succeeds a withdrawn one of `:last_id` that it shares its name and its point with, if its own
 # key is new.
 _SUCCESSORS = f"""
@@ -34,21 +47,10 @@ _OF_MUNICIPALITY = text(
 )
 
 
-def comparable_with(release: Release) -> ColumnElement[bool]:
-    """Return the condition that a release can be compared with this one: the demo only with itself."""
-    return (releases.c.name == DEMO_RELEASE) == release.is_demo
-
-
 async def find_last_release(database: Database, table: Table, release: Release, id_: int) -> Row[Any] | None:
     """Return the last release before this one that has a key, or None."""
-    rows = await database.fetch_from(
-        release,
-        select(releases)
-        .join(table, table.c.release_id == releases.c.id)
-        .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), comparable_with(release))
-        .order_by(releases.c.id.desc())
-        .limit(1),
-    )
+    parameters = {"id": id_, "is_demo": release.is_demo}
+    rows = await database.fetch_from(release, _LAST_RELEASES[table.name], parameters)
     return rows[0] if rows else None
 
 

@@ -158,16 +158,13 @@ class CollectionQuery(StrictQuery):
 class FeaturesQuery(CollectionQuery):
     """The parameters of the features of any collection."""
 
-    limit: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=MAX_NUMBER,
-            description=f"Maximum number of features; a page has at most {MAX_LIMIT:,}, whatever it is.",
-            examples=[DEFAULT_LIMIT],
-        ),
-        whole_number("A limit is a whole number from 1."),
-    ] = DEFAULT_LIMIT
+    limit: Annotated[int, whole_number("A limit is a whole number from 1.")] = Field(
+        default=DEFAULT_LIMIT,
+        ge=1,
+        le=MAX_NUMBER,
+        description=f"Maximum number of features; a page has at most {MAX_LIMIT:,}, whatever it is.",
+        examples=[DEFAULT_LIMIT],
+    )
     bbox: Annotated[
         Omittable[str],
         Field(
@@ -179,20 +176,15 @@ class FeaturesQuery(CollectionQuery):
         ),
         AfterValidator(_check_box),
     ] = None
-    datetime: Annotated[
-        Omittable[str],
-        Field(
-            description="An instant or an interval (RFC 3339). No feature has a time, so all of them match.",
-            examples=["2018-09-01T00:00:00Z"],
-            json_schema_extra={"pattern": f"^{_DATETIME}$"},
-        ),
-        AfterValidator(_check_datetime),
-    ] = None
-    after: Annotated[
-        Omittable[int],
-        Field(ge=0, le=MAX_NUMBER, description="Where the page begins, as the link `next` says.", examples=[0]),
-        whole_number("Follow the link `next` of the page before."),
-    ] = None
+    datetime: Annotated[Omittable[str], AfterValidator(_check_datetime)] = Field(
+        default=None,
+        description="An instant or an interval (RFC 3339). No feature has a time, so all of them match.",
+        examples=["2018-09-01T00:00:00Z"],
+        json_schema_extra={"pattern": f"^{_DATETIME}$"},
+    )
+    after: Annotated[Omittable[int], whole_number("Follow the link `next` of the page before.")] = Field(
+        default=None, ge=0, le=MAX_NUMBER, description="Where the page begins, as the link `next` says.", examples=[0]
+    )
     startindex: _Index = None
     offset: _Index = None
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -22,6 +22,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.extensions.outlines.files import UNITS, Outline, named, read_outlines
 from localidades_api.extensions.outlines.geometry import dissolve, nest, write_geometry
 from localidades_api.extensions.outlines.queries import ASKED_UNITS
+from localidades_api.importer.load import driver_of
 from localidades_api.importer.source import fetch_file, interruptible, is_address
 from localidades_api.observability.progress import ImportStep, Step, StepProgress
 
@@ -179,8 +180,7 @@ async def _load(connection: AsyncConnection, found: Sequence[Outline], progress:
     progress.begin(OutlineStep.COPY)
     progress.expect(len(found))
     unit = UNITS / ASKED_UNITS
-    raw = await connection.get_raw_connection()
-    driver = cast("asyncpg.Connection", raw.driver_connection)
+    driver = await driver_of(connection)
     for estado_id, group in itertools.groupby(found, key=lambda outline: state_of(outline.id)):
         outlines = [(outline.id, outline.nombre, nest(outline.rings)) for outline in group]
         outlines.append((estado_id, "", dissolve(polygon for *_, polygons in outlines for polygon in polygons)))

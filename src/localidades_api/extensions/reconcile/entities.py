@@ -48,11 +48,9 @@ class PrefixQuery(StrictQuery):
     """The parameters of a suggestion."""
 
     prefix: str = Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far.", examples=["pobla"])
-    cursor: Annotated[
-        int,
-        Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]),
-        whole_number("Use a whole number from 0 to 90."),
-    ] = 0
+    cursor: Annotated[int, whole_number("Use a whole number from 0 to 90.")] = Field(
+        default=0, ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]
+    )
     type: KindParam = None
 
     @model_validator(mode="before")
@@ -65,11 +63,9 @@ class ProposeQuery(StrictQuery):
     """The parameters of a proposal of properties."""
 
     type: PlaceKind = Field(default="localidad", description="The type of the entities.", examples=["localidad"])
-    limit: Annotated[
-        int,
-        Field(ge=1, le=100, description="Maximum number of properties.", examples=[100]),
-        whole_number("Use a whole number from 1 to 100."),
-    ] = 100
+    limit: Annotated[int, whole_number("Use a whole number from 1 to 100.")] = Field(
+        default=100, ge=1, le=100, description="Maximum number of properties.", examples=[100]
+    )
 
 
 class SuggestedEntities(BaseModel):

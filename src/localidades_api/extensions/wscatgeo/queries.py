@@ -138,10 +138,8 @@ async def list_areas(
     ambito: str | None = None,
 ) -> Rows:
     """Return the areas whose keys are in a range, by key; of localities, those of an ámbito if one is given."""
-    parameters: dict[str, object] = {"first": first, "last": last}
-    condition = _IN_RANGE
-    if level == "localidades":
-        condition, parameters = condition + _OF_AMBITO, parameters | {"ambito": ambito}
+    condition = _IN_RANGE + (_OF_AMBITO if level == "localidades" else "")
+    parameters = {"first": first, "last": last, "ambito": ambito}
     return await _list(database, release, version, level, condition, parameters, _municipios(level, first, last))
 
 
@@ -151,9 +149,8 @@ async def find_areas(database: Database, release: Release, version: Version, lev
     The search ignores case, but not marks.
     """
     every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
-    condition, parameters = _FOUND, {"words": words.lower()}
-    if level == "localidades":
-        condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
+    condition = (_FOUND_FOLDED if level == "localidades" else "") + _FOUND
+    parameters = {"words": words.lower(), "folded": fold(words)}
     return await _list(database, release, version, level, condition, parameters, every)
 
 
@@ -166,20 +163,17 @@ async def _list(
     parameters: Mapping[str, object],
     municipios: tuple[int, int],
 ) -> Rows:
-    first, last = municipios
-    rows = await database.fetch_from(
-        release,
-        text(
-            f"""
-            SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
-              FROM (SELECT area.id, {_row(level, version)} AS row
-                      FROM {_FROM[level]} AND {condition}
-                     LIMIT {MAX_FOUND + 1}) AS rows
-            """
-        ),
-        {"first_municipio": first, "last_municipio": last, **parameters},
+    statement = text(
+        f"""
+        SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
+          FROM (SELECT area.id, {_row(level, version)} AS row
+                  FROM {_FROM[level]} AND {condition}
+                 LIMIT {MAX_FOUND + 1}) AS rows
+        """
     )
-    return Rows(rows[0].quantity, rows[0].members)
+    bounds = dict(zip(("first_municipio", "last_municipio"), municipios, strict=True))
+    [row] = await database.fetch_from(release, statement, {**bounds, **parameters})
+    return Rows._make(row)
 
 
 def _municipios(level: Level, first: int, last: int) -> tuple[int, int]:

@@ -75,30 +75,17 @@ async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) ->
     return answer_without_release(request, query, "wscatgeo/wscatgeo.html", "wscatgeo", {"results": paths})
 
 
-@router.get(f"{WSCATGEO}v2/{{path:path}}")
-async def answer_as_wscatgeo_v2(
-    path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
-) -> Response:
-    """Answer as version 2 of INEGI's service does."""
-    return await _answer("v2", path, release, releases, database)
-
-
 @router.get(f"{WSCATGEO}{{path:path}}")
 async def answer_as_wscatgeo(
     path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
-    """Answer as version 1 of INEGI's service does."""
-    return await _answer("v1", path, release, releases, database)
-
-
-async def _answer(
-    version: Version, path: str, name: str | None, releases: ReleaseTracker, database: Database
-) -> Response:
-    """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of that service expect."""
+    """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of INEGI's service expect."""
+    version: Version = "v2" if path.startswith("v2/") else "v1"
+    path = path.removeprefix("v2/")
     try:
-        release = await _release(name, releases)
-        headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
-        body = _envelope(release, await _read(version, path, release, database), is_one=_is_one(path))
+        chosen = await _release(release, releases)
+        headers = freshness_headers(chosen, "wscatgeo", pinned=release is not None)
+        body = _envelope(chosen, await _read(version, path, chosen, database), is_one=_is_one(path))
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
         headers = {"Cache-Control": "no-cache"}

@@ -1,7 +1,7 @@
 // <localidad-cascada>: estado, municipio and localidad, each chosen within the one before. A form gets a key for each of
 // them. docs/guides/field.md describes it.
 import {
-  Base, addressOf, adopt, create, explain, keyOf, languageOf, read, reflect, setValidity, styleSheet,
+  FormField, addressOf, adopt, create, explain, keyOf, languageOf, read, reflect, styleSheet,
 } from "./localidad-field.js";
 
 const LEVELS = ["estado", "municipio", "localidad"];
@@ -37,11 +37,9 @@ const FLAGS = ["required", "disabled"];
 
 /** @typedef {import("./localidad-field.js").Reflected} Reflected */
 
-export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflected} */ (Base) {
-  static formAssociated = true;
+export class LocalidadCascada extends /** @type {new () => FormField & Reflected} */ (/** @type {unknown} */ (FormField)) {
   static observedAttributes = ["value", "required", ...TEXTS];
 
-  #internals = this.attachInternals();
   #controls = {
     estado: create("select", { id: "estado", part: "select" }),
     municipio: create("select", { id: "municipio", part: "select" }),
@@ -54,7 +52,6 @@ export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflect
   #isDisabled = false;
   #isReady = false;
   #isWrong = false; // the key that was given is none of the catalogue
-  #custom = ""; // the error of `setCustomValidity`
 
   constructor() {
     super();
@@ -124,18 +121,6 @@ export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflect
   }
 
   get place() { return this.#controls.localidad.place; }
-  get form() { return this.#internals.form; }
-  get type() { return "localidad-cascada"; }
-  get labels() { return this.#internals.labels; }
-  get validity() { return this.#internals.validity; }
-  get validationMessage() { return this.#internals.validationMessage; }
-  get willValidate() { return this.#internals.willValidate; }
-  checkValidity() { return this.#internals.checkValidity(); }
-  reportValidity() { return this.#internals.reportValidity(); }
-  setCustomValidity(error) {
-    this.#custom = String(error);
-    this.#update();
-  }
 
   #take(given) {
     const key = keyOf(given);
@@ -209,14 +194,14 @@ export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflect
       const name = this.getAttribute(`name-${level}`) ?? level;
       if (name) data.set(name, this.#keys[level]);
     }
-    this.#internals.setFormValue(data, this.value);
+    FormField.setValue(this, data, this.value);
     const missing = (this.required || this.#isWrong) && ["estado", "municipio"].find((level) => !this.#keys[level]);
     if (missing) {
       const flags = { valueMissing: this.required, badInput: this.#isWrong };
-      setValidity(this.#internals, flags, WORDS[languageOf(this)].choose[missing], this.#custom, this.#controls[missing]);
+      FormField.setFault(this, flags, WORDS[languageOf(this)].choose[missing], this.#controls[missing]);
     } else {
       const { badInput, valueMissing } = localidad.validity;
-      setValidity(this.#internals, { badInput, valueMissing }, localidad.validationMessage, this.#custom, localidad.shadowRoot.querySelector("input"));
+      FormField.setFault(this, { badInput, valueMissing }, localidad.validationMessage, localidad.shadowRoot.querySelector("input"));
     }
   }
 }

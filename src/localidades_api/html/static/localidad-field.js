@@ -284,12 +284,6 @@ export function adopt(element, names) {
   }
 }
 
-// Says what is wrong with a field, or that nothing is; `custom` is the error of `setCustomValidity`, which comes first.
-export function setValidity(internals, flags, error, custom, anchor) {
-  const message = custom || error;
-  internals.setValidity(message ? { ...flags, customError: custom !== "" } : {}, message, anchor);
-}
-
 // Implicit submission, as Enter in an <input> does it.
 function submit(form) {
   const button = [...(form?.elements ?? [])].find(({ type }) => type === "submit" || type === "image");
@@ -300,8 +294,39 @@ function submit(form) {
 const TEXTS = ["name", "kind", "estado", "municipio", "release", "placeholder", "label", "service"];
 const FLAGS = ["required", "disabled", "readOnly"];
 
-/** What elements extend; on a server, which renders pages without a DOM, anything. */
-export const Base = globalThis.HTMLElement ?? Object;
+// A field of a form, with the members of an <input> about its form and its validity; on a server, which renders pages
+// without a DOM, it extends anything.
+export class FormField extends /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? Object) {
+  static formAssociated = true;
+
+  #internals = this.attachInternals();
+  #custom = ""; // the error of `setCustomValidity`, which comes first
+  #fault = [{}, ""];
+
+  static setValue(field, value, state) {
+    field.#internals.setFormValue(value, state);
+  }
+
+  // Says what is wrong with a field, or that nothing is.
+  static setFault(field, flags, error, anchor) {
+    field.#fault = [flags, error, anchor];
+    const message = field.#custom || error;
+    field.#internals.setValidity(message ? { ...flags, customError: field.#custom !== "" } : {}, message, anchor);
+  }
+
+  get form() { return this.#internals.form; }
+  get type() { return this.localName; }
+  get labels() { return this.#internals.labels; }
+  get validity() { return this.#internals.validity; }
+  get validationMessage() { return this.#internals.validationMessage; }
+  get willValidate() { return this.#internals.willValidate; }
+  checkValidity() { return this.#internals.checkValidity(); }
+  reportValidity() { return this.#internals.reportValidity(); }
+  setCustomValidity(error) {
+    this.#custom = String(error);
+    FormField.setFault(this, ...this.#fault);
+  }
+}
 
 /**
  * What `reflect` adds to a field.
@@ -310,14 +335,12 @@ export const Base = globalThis.HTMLElement ?? Object;
  * @typedef {Reflected & FieldTexts & { readOnly: boolean }} ReflectedField
  */
 
-export class LocalidadField extends /** @type {new () => HTMLElement & ReflectedField} */ (Base) {
-  static formAssociated = true;
+export class LocalidadField extends /** @type {new () => FormField & ReflectedField} */ (/** @type {unknown} */ (FormField)) {
   static observedAttributes = [
     "value", "label", "aria-label", "aria-labelledby", "aria-describedby", "aria-invalid", "placeholder", "estado",
     "municipio", "required", "readonly",
   ];
 
-  #internals = this.attachInternals();
   #input = create("input", { id: "input", part: "input", type: "text", maxlength: "100", autocomplete: "off", spellcheck: "false" });
   #label = create("label", { part: "label", for: "input" });
   #list = create("ul", { id: "list", part: "list", popover: "manual" });
@@ -327,7 +350,6 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   /** @type {import("../../../../npm/localidad-field.js").LocalidadPlace | null} */ #place = null;
   #unknown = ""; // the key that the catalogue lacks
   #committed = ""; // the key of the last `change`
-  #custom = ""; // the error of `setCustomValidity`
   #lookup = new AbortController();
   #isReady = false; // its attributes are set
 
@@ -404,19 +426,6 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   }
 
   get place() { return this.#place; }
-  get form() { return this.#internals.form; }
-  get type() { return "localidad-field"; }
-  get labels() { return this.#internals.labels; }
-  get validity() { return this.#internals.validity; }
-  get validationMessage() { return this.#internals.validationMessage; }
-  get willValidate() { return this.#internals.willValidate; }
-  checkValidity() { return this.#internals.checkValidity(); }
-  reportValidity() { return this.#internals.reportValidity(); }
-  setCustomValidity(error) {
-    this.#custom = String(error);
-    this.#validate();
-  }
-
   get #language() { return languageOf(this); }
   get #words() { return WORDS[this.#language]; }
 
@@ -492,7 +501,7 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   #set(value, place, isChosen = false) {
     const isNew = value !== this.#value;
     [this.#value, this.#place] = [value, place];
-    this.#internals.setFormValue(value, JSON.stringify({ value, text: this.#input.value }));
+    FormField.setValue(this, value, JSON.stringify({ value, text: this.#input.value }));
     this.#validate();
     if (isChosen && isNew) this.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
   }
@@ -519,7 +528,7 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   #describe() {
     const textOf = (elements) => [...elements].map(({ textContent }) => textContent?.trim()).join(" ");
     const given = textOf(this.#named("aria-labelledby")) || this.getAttribute("aria-label");
-    const name = given || (this.label ? "" : textOf(this.#internals.labels ?? []));
+    const name = given || (this.label ? "" : textOf(this.labels ?? []));
     this.#label.textContent = this.label;
     this.#label.hidden = !this.label;
     if (name) this.#input.setAttribute("aria-label", name);
@@ -539,7 +548,7 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
     const valueMissing = isEmpty && this.required && !this.#value;
     const { unknown, unchosen, required } = this.#words;
     const error = isUnknown ? unknown : badInput ? unchosen : valueMissing ? required : "";
-    setValidity(this.#internals, { badInput, valueMissing }, error, this.#custom, this.#input);
+    FormField.setFault(this, { badInput, valueMissing }, error, this.#input);
   }
 }
 

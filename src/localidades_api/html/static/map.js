@@ -312,7 +312,7 @@ class MapPage {
       this.drawOutlines([]);
       return;
     }
-    const { outline } = await import("./outlines.js").catch(() => ({ outline: null }));
+    const { outline } = await import("./boundaries.js").catch(() => ({ outline: null }));
     if (view !== this.outlined) return;
     if (!outline) {
       this.outlined = null; // with the next view

@@ -1,7 +1,6 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
 import { readEarlier } from "./match_earlier.js";
-import { sentenceOf } from "./match_sentences.js";
-import { amount, byId, count, say, textsOf, words } from "./match_words.js";
+import { amount, byId, count, say, sentenceOf, textsOf, words } from "./match_texts.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
@@ -20,7 +19,7 @@ const hasCandidates = ({ answer }) => answer.candidates.length > 0;
 const others = (rows) => (rows > 1 ? ` (${say("appliesTo", { count: count(rows) })})` : "");
 export const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
 // A percentage is never rounded across a bound.
-export const percent = (score) => `${Math.floor(score)} %`;
+const percent = (score) => `${Math.floor(score)} %`;
 const likeliest = ({ answer }) => answer.candidates[0]?.score ?? 0;
 // What differs between a row and its likeliest option.
 const differenceOf = ({ answer }) => [...new Set(answer.candidates[0]?.faults.map(({ code }) => code))].sort().join(" ");

@@ -1,6 +1,6 @@
 // What a file that the service has written says when it comes back, in either language: what was decided, and the keys that
 // somebody has typed into it since.
-import { byId, say, words } from "./match_words.js";
+import { byId, say, words } from "./match_texts.js";
 
 const OWN_COLUMNS = [/^(Resultado|match\d*_outcome)( \(\d+\))?$/, /^(Clave INEGI \(CVEGEO\)|match\d*_cvegeo)( \(\d+\))?$/];
 // A key, or an option with it in front; a spreadsheet drops the zero of one.

@@ -1,6 +1,6 @@
 // The places that are certain or chosen, or the options of a doubt, on a map that is loaded when somebody wants to see it.
 import { collection, COUNTRY, createMap, mapStyle, palette } from "./map_style.js";
-import { amount, byId, count, say, words } from "./match_words.js";
+import { amount, byId, count, say, words } from "./match_texts.js";
 import { element, isDark } from "./page.js";
 
 const MOST = 3000; // places

@@ -3,11 +3,11 @@
 import { join, parse, quote } from "./csv.js";
 import { Answers, isCertain } from "./match_answers.js";
 import { ResultMap } from "./match_map.js";
-import { Rows } from "./match_rows.js";
+import { Rows } from "./match_table.js";
 import { XLSX } from "./match_source.js";
-import { Steps } from "./match_steps.js";
-import { byId, count, say, words } from "./match_words.js";
-import { digestOf, discard, find, keep } from "./match_work.js";
+import { Steps } from "./match_questions.js";
+import { byId, count, say, words } from "./match_texts.js";
+import { digestOf, discard, find, keep } from "./match_storage.js";
 
 const [form, file, meter, progress] = [byId("match"), byId("file"), byId("meter"), byId("progress")];
 const DEFAULT_FIELDS = form.dataset.fields;

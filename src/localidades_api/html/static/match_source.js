@@ -1,6 +1,6 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
-import { amount, byId, fold, say, words } from "./match_words.js";
+import { amount, byId, fold, say, sentenceOf, words } from "./match_texts.js";
 import { element, listMunicipios, offerMunicipios } from "./page.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
@@ -177,7 +177,7 @@ export class Source {
       method: "POST", headers: { "Content-Type": type }, body, signal,
     });
     const found = await answer.json();
-    const note = found.note ? (await import("./match_sentences.js")).sentenceOf(found.note) : [];
+    const note = found.note ? sentenceOf(found.note) : [];
     if (signal.aborted) return;
     this.found = found.columns ? { ...found, isCut } : null;
     byId("note").replaceChildren(...note);

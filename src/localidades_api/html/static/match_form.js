@@ -1,6 +1,6 @@
 // Matches a pasted list or a file: what the form does.
 import { Source, lacksColumns } from "./match_source.js";
-import { amount, byId, say, words } from "./match_words.js";
+import { amount, byId, say, sentenceOf, words } from "./match_texts.js";
 
 const [form, file, meter] = [byId("match"), byId("file"), byId("meter")];
 const [progress, error] = [byId("progress"), byId("error")];
@@ -30,7 +30,6 @@ async function explain(problem) {
     const others = (problem.sheets ?? []).filter((name) => name !== problem.sheet).slice(0, 10);
     error.textContent = words.noColumn + (others.length ? say("orSheet", { sheets: others.join(", ") }) : ".");
   } else if (problem.detail) {
-    const { sentenceOf } = await import("./match_sentences.js");
     error.replaceChildren(...sentenceOf(problem.detail));
   } else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
 }
@@ -86,7 +85,7 @@ function acceptDrops() {
 
 // Offers to go on with the list that was decided last, which this browser has kept.
 async function offerWork() {
-  const { discard, find, findLast } = await import("./match_work.js");
+  const { discard, find, findLast } = await import("./match_storage.js");
   const last = await findLast();
   if (!last) return;
   byId("resume-said").textContent = `${last.name ? `“${last.name}”: ` : ""}${amount(last.left, "leftOne", "left")}`;

@@ -1,6 +1,6 @@
 // The table of all rows, in which every row can be looked for and corrected.
 import { drawFaults, drawInSteps, faultNames, inFile, isCertain, OUTCOMES, reasonOf } from "./match_answers.js";
-import { byId, fold, words } from "./match_words.js";
+import { byId, fold, words } from "./match_texts.js";
 import { element } from "./page.js";
 
 const section = byId("every");

@@ -1,5 +1,5 @@
 // One question after the other: by keys, and on a telephone one at a time.
-import { byId, count, say } from "./match_words.js";
+import { byId, count, say } from "./match_texts.js";
 
 const [result, section, steps] = [byId("result"), byId("decide"), byId("steps")];
 const [before, after] = steps.querySelectorAll("button");

@@ -129,6 +129,12 @@ def test_column_that_the_sender_names_is_taken_whatever_its_cells_are(hidalgo: N
     assert read(hidalgo, header, rows, kind="municipio")[0] == "municipio"
 
 
+def test_column_of_an_earlier_answer_can_be_named(hidalgo: NameIndex, places: Table) -> None:
+    rows = [("exact", "", name, municipio) for name, municipio, *_ in places]
+    header = ("match_outcome", "match_cvegeo", "match_label", "Otro")
+    assert read(hidalgo, header, rows, named={"nombre": "match_label"})[1] == {"nombre": "match_label"}
+
+
 def test_only_the_first_rows_count(hidalgo: NameIndex, places: Table) -> None:
     rows = [("A-1 B", "Actopan")] * 250 + [(name, municipio) for name, municipio, *_ in places]
     assert read(hidalgo, ("Dato", "Municipio"), rows)[0] == "municipio"

@@ -109,7 +109,8 @@ class _Search:
         self._left_out = {header for role in left_out for header in roles.by_name[role].headers}
         self._folded = [fold_header(header[:MAX_TEXT]) for header in headers[: begin_of_answers(headers)]]
         has_place = bool({"nombre", "cvegeo"} & self._columns.keys())
-        vague = has_place and self._folded[self._columns.get("nombre", 0)] in {"nombre", "name"}
+        at = self._columns.get("nombre", len(headers))
+        vague = at < len(self._folded) and self._folded[at] in {"nombre", "name"}
         self._open = {role for role in roles.by_name if role not in {*self._columns, *named, *roles.areas}}
         if "cve_mun" in self._columns:
             self._open.discard("municipio")

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.pages.test_match_page import (
     PAGE,
-    RESOURCE,
     choose,
     downloaded,
     file_of,
@@ -24,7 +24,7 @@ from tests.pages.test_match_page import (
 from tests.support.browser import SCREENSHOTS, axe_faults, visit
 
 DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
-NARROW = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+NARROW: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 @pytest.fixture

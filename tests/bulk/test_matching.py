@@ -288,6 +288,28 @@ def test_name_without_a_place_is_explained(index: NameIndex, nombre: str, proble
     assert (found["outcome"], found["problem"]) == ("none", problem)
 
 
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ("Total|Subtotal Centla|SUB-TOTAL|Total de Centla:|Gran total|Suma", "Its name is that of a total:"),
+        ("la misma|Ídem|El mismo|la misma que arriba|〃", "Its name refers to another row:"),
+        ("S/D|-|--|NS/NC|N.S./N.C.|No sabe / no contestó|...", "Its name says that no place is given."),
+    ],
+)
+def test_row_of_no_place_leaves_no_doubt(index: NameIndex, texts: str, problem: str) -> None:
+    for text in texts.split("|"):
+        for body in (f"nombre\n{text}\n", f"nombre,municipio,estado\n{text},Centla,Tabasco\n"):
+            found = answer(index, body)
+            assert (found["outcome"], found["candidates"]) == ("none", [])
+            assert found["problem"].startswith(problem)
+
+
+@pytest.mark.parametrize("cells", ["20.7 -105.2 5 4,", ",20.7 -105.2", "20.7 Norte,105.2 Oeste"])
+def test_both_degrees_may_be_in_one_cell(cells: str) -> None:
+    (row,) = rows_in(f"nombre,lat,lon\nIxtapa,{cells}\n".encode())
+    assert (row.cells["latitud"], row.cells["longitud"], row.note) == (20.7, -105.2, None)
+
+
 def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
     found = answer(index, "cvegeo,nombre,lat,lon\n27004,Guadalajara,x,y\n")
     assert found["problem"] == (

@@ -104,16 +104,13 @@ async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.Asyn
     assert len({*tags}) == len({*map(str, expected.values())})  # one for each municipio, and one for none
 
 
-EXCHANGED = "`lat` and `lon` are exchanged"
-
-
 @pytest.mark.parametrize(
     ("query", "said"),
     [
         ("lat=91&lon=0", "lat"), ("lat=abc&lon=0", "lat"), ("lat=20", "lon"), ("lat=20&lon=-200", "lon"),
         ("lat=2e1&lon=0", "lat"), ("lat=Infinity&lon=0", "lat"), ("lat=20&lon=1e309", "lon"),
         ("lat=20&lon=-100&limit=3", "limit"), ("lat=20&lat=21&lon=-100", "lat"),
-        ("lat=-102.3&lon=21.88", EXCHANGED), ("lat=-87.5&lon=20.5", EXCHANGED),
+        ("lat=21°62'N&lon=-102", "lat"), ("lat=51.5, -0.1", "lat"),
     ],
 )  # fmt: skip
 async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str, said: str) -> None:
@@ -123,13 +120,31 @@ async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str
     assert said in {error["parameter"], error["message"].partition(":")[0]}
 
 
+@pytest.mark.parametrize(
+    ("lat", "lon"),
+    [
+        ("21.3", "102.9"), ("-102.9", "21.3"), ("102.9", "21.3"), ("21°18'00\"N", "102°54'00\"W"),
+        ("21.3, -102.9", ""), ("21.3 -102.9 1880 5", ""), ("21.3 Norte", "102.9 Oeste"),
+        ("21.3", "\N{MINUS SIGN}102.9"),
+    ],
+)  # fmt: skip
+async def test_point_is_read_as_in_rows(outlined: httpx.AsyncClient, lat: str, lon: str) -> None:
+    assert [one["id"] for one in (await get(outlined, AT, lat=lat, lon=lon))["results"]] == [1001]
+    if not lon:
+        assert [one["id"] for one in (await get(outlined, AT, lat=lat))["results"]] == [1001]
+    page = (await outlined.get(AT, params={"lat": lat, "lon": lon, "format": "api"})).text
+    assert 'value="21.3"' in page
+    assert 'value="-102.9"' in page
+
+
 async def test_page_shows_the_municipio_in_both_languages(outlined: httpx.AsyncClient) -> None:
     page = (await outlined.get(f"{AT}?lat=21.3&lon=-102.9&format=api&lang=es")).text
     assert "¿En qué municipio está?" in page
     assert 'href="../1001/?lang=es"' in page
     nowhere = (await outlined.get(f"{AT}?lat=0&lon=0&format=api&lang=en")).text
     assert (
-        "The point is in no municipio that has an outline here. There are outlines of 4 municipios in 2 es" in nowhere
+        "The point is in no municipio that has an outline here. There are outlines of 4 municipios in 2 estados."
+        " Aguascalientes, " in nowhere
     )
 
 

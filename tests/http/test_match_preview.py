@@ -52,10 +52,11 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
         "columns": ["Folio", "Localidad", "Municipio", "Entidad"],
         "roles": {"nombre": "Localidad", "municipio": "Municipio", "estado": "Entidad"},
         "rows": [list(place) for place in PLACES[:5]],
+        "unused": [],
     }
     other = await previewed(client, data, XLSX, "sheet=Visitas&header_row=4&nombre=Asientos&estado=Ags.")
     assert (other["header_row"], other["quantity"]) == (4, 6)
-    assert other["roles"] == {"nombre": "Asientos", "estado": "Ags."}
+    assert other["roles"] == {"nombre": "Asientos", "municipio": "Municipio 002", "estado": "Ags."}
 
 
 async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.AsyncClient) -> None:

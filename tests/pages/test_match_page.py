@@ -602,7 +602,7 @@ async def test_rows_without_a_key_are_saved_alone_and_keys_copied(page: Page) ->
 
 
 async def test_municipios_are_decided_to_the_end(page: Page) -> None:
-    rows = "municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\nMunicipio 001,Ags.\n"
+    rows = "municipio,estado\nMunicipio 1 Norte,Ags.\nXyzzy,Ags.\nMunicipio 001,Ags.\n"
     await page.get_by_label("Or paste a list").fill(rows)
     await expect(page.locator("[name=field][value=viviendas]")).to_be_disabled()
     for name in ("poblacion", "localidades"):

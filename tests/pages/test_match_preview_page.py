@@ -157,9 +157,13 @@ async def test_areas_of_all_rows_are_proposed_from_the_certain_ones(page: Page) 
 
 async def test_unused_column_of_estados_is_told_before_the_match(page: Page) -> None:
     note = page.locator("#note")
-    for header, cell in (("Estado de la república", "?"), ("Región", "Aguascalientes")):
-        await choose(page, file_of("a.csv", f"Localidad,{header},Giro\nNinguno,{cell},Comercio\n".encode()))
-        await expect(note).to_contain_text(f"The column “{header}” isn’t used. If it has the estado of each row")
+    await choose(page, file_of("a.csv", b"Municipio,Giro\nMunicipio 001,Comercio\nMunicipio 002,Servicios\n"))
+    await expect(note).to_contain_text("Each row is read as an area. If the column “Giro” has the places")
+    await page.get_by_label("What each row is").select_option("municipio")
+    await expect(note).to_be_hidden()
+    header = "Estado de la república"
+    await choose(page, file_of("a.csv", f"Localidad,{header},Giro\nNinguno,?,Comercio\n".encode()))
+    await expect(note).to_contain_text(f"The column “{header}” isn’t used. If it has the estado of each row")
     await column(page, header).select_option("Estado")
     await expect(note).to_be_hidden()
     await page.locator("#of-estado").select_option("Aguascalientes")  # instead of the column

@@ -182,6 +182,18 @@ def test_options_apply_with_a_file_and_at_a_service(
     assert outcome == ("sure" if is_sure else "por decidir" if "es" in options.split() else "ambiguous")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".xlsx"])
+def test_columns_are_found_by_their_cells_with_a_file_and_at_a_service(
+    here: tuple[str, str], live_server: str, tmp_path: Path, suffix: str
+) -> None:
+    source = write_rows(tmp_path / f"places{suffix}", [("n", "Paraje", "Su municipio", "Donde"), *ROWS[1:]])
+    for place in (here, ("--url", live_server)):
+        output = tmp_path / f"{len(place)}{place[0]}{suffix}"
+        match(source, "--output", output, *place)
+        rows = read_rows(output)
+        assert [row.get("match_outcome", row.get("outcome")) for row in rows] == OUTCOMES
+
+
 # -- Refusals
 
 

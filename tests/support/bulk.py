@@ -8,6 +8,7 @@ from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns
 from localidades_api.bulk.formats import MediaType, reader
 from localidades_api.bulk.input_rows import ROLES, Answer, Named, Roles, Row
 from localidades_api.bulk.readers import RowReader
+from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.keys import PlaceKind
@@ -43,9 +44,10 @@ def open_rows(
     kind: PlaceKind | None = None,
     sheet: str | None = None,
     header_row: int | None = None,
+    answer: AnswerRows | None = None,
 ) -> RowReader:
     """Return the reader of a body that has been checked."""
-    source = reader(media_type, _Body(data), roles.of_kind(kind), named, sheet, header_row)
+    source = reader(media_type, _Body(data), roles.of_kind(kind), named, sheet, header_row, answer)
     for _ in source.check():
         pass
     return source

@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -22,13 +22,22 @@ from localidades_api.bulk.answer_columns import (
     in_language,
     match_columns,
 )
-from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, Exchange, PreviewResponse
+from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
+from localidades_api.bulk.exchange import (
+    MAX_BODY,
+    Answered,
+    Answering,
+    BulkResponse,
+    Exchange,
+    PreviewResponse,
+    Read,
+)
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
 from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
+from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes import NameIndexes
@@ -234,7 +243,7 @@ async def preview_match(
     """
     headers = {"Content-Type": _NAMES["json"]}
     read = _reading(exchange.request, query, *await _roles(query, names, releases))
-    return PreviewResponse(exchange, read, headers)
+    return PreviewResponse(exchange, read, headers, _sampling(names, await releases.get(None)))
 
 
 @router.post("/nearest", include_in_schema=False)  # as above
@@ -272,7 +281,7 @@ def respond(
     query: BulkQuery,
     release: Release,
     subject: Subject,
-    answering: AbstractAsyncContextManager[AnswerSome],
+    answering: AbstractAsyncContextManager[Answering],
 ) -> Response:
     """Return the response that reads the rows of a request and answers them with `answering`."""
     request = exchange.request
@@ -291,10 +300,14 @@ def respond(
     return BulkResponse(exchange, read, headers, write, answering)
 
 
-def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
+def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Read:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
-    return partial(reader, sent, roles=roles, named=named, sheet=query.sheet, header_row=query.header_row)
+
+    def read(file: IO[bytes], sample: AnswerRows | None) -> RowReader:
+        return reader(sent, file, roles, named, query.sheet, query.header_row, sample)
+
+    return read
 
 
 def _media_type(request: Request) -> MediaType:
@@ -318,7 +331,7 @@ async def _matching(
     fields: Collection[str],
     database: Database,
     borders: Borders | None,
-) -> AsyncIterator[AnswerSome]:
+) -> AsyncIterator[Answering]:
     async with names.using(release) as index:
         match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
         judge = None
@@ -331,11 +344,17 @@ async def _matching(
             answered = [(row, match(row)) for row in for_a_while(rows)]
             return await judge(answered) if judge else answered
 
-        yield answer_some
+        yield Answering(answer_some, partial(answer_sample, index))
 
 
 @asynccontextmanager
-async def _finding_nearest(database: Database, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
+async def _sampling(names: NameIndexes, release: Release) -> AsyncIterator[AnswerRows]:
+    async with names.using(release) as index:
+        yield partial(answer_sample, index)
+
+
+@asynccontextmanager
+async def _finding_nearest(database: Database, release: Release, limit: int) -> AsyncIterator[Answering]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
         found = await find_nearest_to_each(database, release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
@@ -343,4 +362,4 @@ async def _finding_nearest(database: Database, release: Release, limit: int) -> 
     async def answer_some(rows: Iterator[Row | None]) -> Answered:
         return await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
 
-    yield answer_some
+    yield Answering(answer_some)

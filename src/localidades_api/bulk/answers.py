@@ -17,7 +17,7 @@ from localidades_api.catalogue.keys import (
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.reading.areas import AreaBook
-from localidades_api.names.reading.text import is_filler
+from localidades_api.names.reading.text import explain_filler, is_filler
 from localidades_api.names.reasons import Difference
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.weights import SURE
@@ -40,14 +40,19 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
         cells = row.cells if row.kind else _read_clave(row.cells, index.areas)
         asked, note = match_cells(cells, row.kind)
         result = index.match(asked, sure)
-        if not note and is_filler(asked.nombre):
-            note = "Its name says that no place is given."
+        if not note and asked.nombre and is_filler(asked.nombre):
+            note = explain_filler(asked.nombre)
         is_localidad = asked.kind == "localidad"
         if is_localidad and result.outcome == "none" and not note and index.areas.find_state(asked.nombre or ""):
             note = "Its `nombre` is that of an estado, and no locality has it."
         return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error), fields)
+
+
+def answer_sample(index: NameIndex, rows: Sequence[Row]) -> list[Answer]:
+    """Return the answers by which columns are found (`sampled_cells`), whatever is asked of the match."""
+    return [match_row(row, index) for row in rows]
 
 
 def _read_clave(cells: Cells, areas: AreaBook) -> Cells:

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader, for_a_while
+from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -26,6 +27,15 @@ from localidades_api.http.transfers import Transfers
 Answered = Sequence[tuple[Row, Answer]]
 # Answers the next rows of an iterator, for a few milliseconds.
 AnswerSome = Callable[[Iterator[Row | None]], Awaitable[Answered]]
+Read = Callable[[IO[bytes], AnswerRows | None], RowReader]
+
+
+class Answering(NamedTuple):
+    """What answers rows, and some of the first to find their columns."""
+
+    some: AnswerSome
+    sample: AnswerRows | None = None
+
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +58,7 @@ class _RowsResponse(Response, ABC):
     is raised before the response begins.
     """
 
-    def __init__(self, exchange: Exchange, read: Callable[[IO[bytes]], RowReader], headers: Mapping[str, str]) -> None:
+    def __init__(self, exchange: Exchange, read: Read, headers: Mapping[str, str]) -> None:
         self._request, self._transfers, self._turn = exchange
         self._read = read
         self.background = None
@@ -65,10 +75,10 @@ class _RowsResponse(Response, ABC):
     async def _send(self, body: IO[bytes], send: Send) -> None:
         """Send the response to a body."""
 
-    async def _check(self, body: IO[bytes]) -> RowReader:
+    async def _check(self, body: IO[bytes], sample: AnswerRows | None) -> RowReader:
         """Return the reader of a body that can be read to its end."""
         async with self._turn:
-            reader = await asyncio.to_thread(self._read, body)  # a header may have a megabyte
+            reader = await asyncio.to_thread(self._read, body, sample)  # a header may have a megabyte
         checking = reader.check()
         is_checked = False
         while not is_checked:
@@ -83,8 +93,19 @@ class _RowsResponse(Response, ABC):
 class PreviewResponse(_RowsResponse):
     """A description of the table in the body of a request, as JSON."""
 
+    def __init__(
+        self,
+        exchange: Exchange,
+        read: Read,
+        headers: Mapping[str, str],
+        sampling: AbstractAsyncContextManager[AnswerRows],
+    ) -> None:
+        super().__init__(exchange, read, headers)
+        self._sampling = sampling
+
     async def _send(self, body: IO[bytes], send: Send) -> None:
-        reader = await self._check(body)
+        async with self._sampling as sample:
+            reader = await self._check(body, sample)
         rows, first = reader.rows(), list[Row]()
         while len(first) < min(SAMPLE_ROWS, reader.count):
             async with self._turn:
@@ -120,10 +141,10 @@ class BulkResponse(_RowsResponse):
     def __init__(
         self,
         exchange: Exchange,
-        read: Callable[[IO[bytes]], RowReader],
+        read: Read,
         headers: Mapping[str, str],
         write: Callable[[RowReader], AnswerWriter],
-        answering: AbstractAsyncContextManager[AnswerSome],
+        answering: AbstractAsyncContextManager[Answering],
     ) -> None:
         super().__init__(exchange, read, headers)
         self._write = write
@@ -131,8 +152,8 @@ class BulkResponse(_RowsResponse):
 
     async def _send(self, body: IO[bytes], send: Send) -> None:
         """Send the answers until the client disconnects."""
-        async with self._answering as answer:
-            answers = self._answer(body, answer)
+        async with self._answering as answering:
+            answers = self._answer(body, answering)
             piece: bytes | None = await anext(answers)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             try:
@@ -144,15 +165,15 @@ class BulkResponse(_RowsResponse):
             else:
                 await send({"type": "http.response.body", "body": b""})
 
-    async def _answer(self, body: IO[bytes], answer: AnswerSome) -> AsyncIterator[bytes]:
+    async def _answer(self, body: IO[bytes], answering: Answering) -> AsyncIterator[bytes]:
         """Yield the answers to all rows, at least one piece."""
-        reader = await self._check(body)
+        reader = await self._check(body, answering.sample)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
         written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
         self.headers.update(_describe_table(reader, writer))
         while left:
             async with self._turn:
-                answered = await answer(rows)
+                answered = await answering.some(rows)
                 written += b"".join([writer.write(*one) for one in answered])
             if answered:
                 if written:

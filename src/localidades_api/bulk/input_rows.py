@@ -6,6 +6,7 @@ A column is named by the sender, or guessed from the headers that Mexican spread
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -64,13 +65,12 @@ def read_coordinate(text: str) -> str | None:
 
 def _point_of(texts: Sequence[str | float | None]) -> tuple[Sequence[float | None], str | None]:
     """Return the degrees of a point, None for one that is not given, and a sentence if they can't be read."""
-    try:
-        if None not in texts:
-            return read_point(*map(str, texts)), None
-        axes = zip(texts, POINT, strict=True)
-        return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
-    except (UnreadableDegreesError, DegreesOutOfRangeError):
-        return (None, None), next(filter(None, map(_refuse_degrees, texts, POINT)), None)
+    with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
+        return read_point(*("" if text is None else str(text) for text in texts)), None
+    if note := next(filter(None, map(_refuse_degrees, texts, POINT)), None):
+        return (None, None), note
+    axes = zip(texts, POINT, strict=True)
+    return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
 
 
 def _refuse_degrees(text: str | float | None, axis: Axis) -> str | None:
@@ -121,11 +121,13 @@ class Row(NamedTuple):
 class Role(NamedTuple):
     """The role of a column: the folded headers that it is recognized by, and the reader of its cells.
 
-    The headers are in order of preference, because one file can have a name and a key of the same area.
+    The headers are in order of preference, because one file can have a name and a key of the same area. Any of `words`
+    in another header confirms what the cells say (`sampled_cells`).
     """
 
     headers: Sequence[str]
     read: Callable[[str], str | None]
+    words: frozenset[str] = frozenset()
 
 
 Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
@@ -224,15 +226,22 @@ _CLAVE = """
     loc_resid loc_ocurr loc_regis
 """
 
+_PLACES = """
+    localidad localidades comunidad comunidades poblado poblacion pueblo rancheria ejido congregacion lugar ciudad
+"""
+_MUNICIPIOS = "municipio municipios mpio mun alcaldia delegacion demarcacion"
+
 # The roles of a row to match (`names.rows.MatchRow`).
 ROLES = Roles(
     {
-        "nombre": Role(_NOMBRE.split(), read_text),
-        "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area),
+        "nombre": Role(_NOMBRE.split(), read_text, frozenset(_PLACES.split())),
+        "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area, frozenset(_MUNICIPIOS.split())),
         "cve_mun": Role(_KEY_OF_MUNICIPIO.split(), read_key),
-        "estado": Role(_ESTADO.split(), read_area),
-        "latitud": Role(_LATITUD.split(), read_coordinate),
-        "longitud": Role(_LONGITUD.split(), read_coordinate),
+        "estado": Role(_ESTADO.split(), read_area, frozenset({"estado", "entidad", "edo"})),
+        "latitud": Role(_LATITUD.split(), read_coordinate, frozenset({"lat", "latitud", "latitude", "y"})),
+        "longitud": Role(
+            _LONGITUD.split(), read_coordinate, frozenset({"lon", "lng", "long", "longitud", "longitude", "x"})
+        ),
         "cvegeo": Role(_CVEGEO.split(), read_key),
         "clave": Role(_CLAVE.split(), read_key),
     },
@@ -295,7 +304,7 @@ class Assignment(NamedTuple):
             value = values[at]
             text = unquoted(value) if type(value) is str else as_text(role, value)
             cells[role] = read(text.strip()[:MAX_TEXT])
-            if role == "clave" and cells[role] and "nombre" not in self.by_role and _is_worded(text[:MAX_TEXT]):
+            if role == "clave" and cells[role] and "nombre" not in self.by_role and is_worded(text[:MAX_TEXT]):
                 cells |= {"nombre": read_text(text[:MAX_TEXT]), "clave": None}  # `LOC.` heads names, too
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
@@ -337,15 +346,19 @@ def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
     return folded
 
 
-def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
-    """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
+def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping[str, int] = {}) -> Assignment:
+    """Find the column of each role: named, found by its cells, or guessed from its header.
+
+    Raise UnreadableBodyError if a named one is missing.
+    """
     folded = _fold_headers(headers, roles)
     end = begin_of_answers(headers)
     first = {header: at for at, header in reversed([*enumerate(folded[:end])])}
     columns = _find_named(headers, folded, named, roles.near)
     as_headers = {role: _find(text, headers, folded) for role, text in roles.areas.items()}
     columns |= {role: at for role, at in as_headers.items() if at is not None}
-    for role, (known, _) in roles.by_name.items():
+    columns |= by_cells
+    for role, (known, *_) in roles.by_name.items():
         if role not in named and role not in columns:
             at = next((first[one] for one in known if one in first), None)
             if at is not None and at not in columns.values():
@@ -384,10 +397,11 @@ def begin_of_answers(headers: Sequence[str]) -> int | None:
 
 def _is_name(text: str) -> bool:
     """Return whether a text may be the name of a locality: letters without a digit, and no estado."""
-    return _is_worded(text) and not is_state_name(text)
+    return is_worded(text) and not is_state_name(text)
 
 
-def _is_worded(text: str) -> bool:
+def is_worded(text: str) -> bool:
+    """Return whether a text has letters and no digit."""
     return any(map(str.isalpha, text)) and not any(map(str.isdigit, text))
 
 

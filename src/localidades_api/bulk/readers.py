@@ -5,13 +5,13 @@ import io
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, ClassVar, cast
+from typing import IO, Any, ClassVar, TypeVar, cast
 
 from pydantic_core import from_json
 
@@ -32,9 +32,19 @@ from localidades_api.bulk.input_rows import (
     require,
     unique,
 )
+from localidades_api.bulk.sampled_cells import (
+    SAMPLED_ROWS,
+    AnswerRows,
+    Sampled,
+    assign_sampled,
+    is_heading,
+    list_unused,
+)
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, describe_kind
+
+T = TypeVar("T")
 
 MAX_ROW = 1024**2  # characters of a row
 SAMPLE_ROWS = 5
@@ -75,6 +85,17 @@ def describe_refused(headers: Sequence[str], roles: Roles, named: Named, rows: I
     return _describe_sample(headers[:_MAX_NAMED], known, rows)
 
 
+def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
+    """Return the first records, of a megabyte at most."""
+    first: list[T] = []
+    left = MAX_ROW
+    for record in islice(records, SAMPLED_ROWS):
+        if (left := left - length(record)) < 0:
+            break
+        first.append(record)
+    return first
+
+
 class RowReader(ABC):
     """Reads the rows of a file from its current position, as often as it is iterated over.
 
@@ -84,8 +105,9 @@ class RowReader(ABC):
 
     _is_text: ClassVar[bool] = True
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
         self._file = file
+        self._answer_rows = answer
         self._start = file.tell()
         self._roles = roles
         self._named = named
@@ -162,7 +184,8 @@ class TableReader(RowReader):
         claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.is_clave_of_any else []
         is_of_municipios = bool(claves) and all(map(_KEY_OF_MUNICIPIO.fullmatch, claves))
         kind = "municipio" if is_of_municipios else self.assignment.kind
-        return {"kind": kind, **_describe_sample(headers, roles, cells)}
+        sample = _describe_sample(headers, roles, cells)
+        return {"kind": kind, **sample, "unused": list_unused(self.assignment, headers, sample["rows"])}
 
 
 class Lines:
@@ -231,8 +254,15 @@ class CsvReader(TableReader):
     A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
     """
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, header_row: int | None = None) -> None:
-        super().__init__(file, roles, named)
+    def __init__(
+        self,
+        file: IO[bytes],
+        roles: Roles,
+        named: Named,
+        header_row: int | None = None,
+        answer: AnswerRows | None = None,
+    ) -> None:
+        super().__init__(file, roles, named, answer)
         with self._lines() as lines:
             first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
         separator = _SEPARATOR_LINE.match(first or "")
@@ -248,14 +278,21 @@ class CsvReader(TableReader):
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
         is_place = is_place_without_header(first_record, roles, named)
         is_headless = header_row == 0 if header_row is not None else is_place
-        if header_row == 1 and is_place and len(first_record) == 1:
-            named = {"nombre": first_record[0]}  # a column alone has names, whatever it is called
+        if (
+            is_place
+            and len(first_record) == 1
+            and (header_row == 1 or (header_row is None and is_heading(first_record[0])))
+        ):
+            named, is_headless = {"nombre": first_record[0]}, False  # a column alone has names, whatever it is called
         self.has_header = not is_headless
         with self._describing_refusal(first_record):
             columns = self._name_columns(first_record, is_quoted='"' in (first or "")) if is_headless else first_record
             named = {} if is_headless else named
             self.layout.columns = columns
-            self.assignment = assign(columns, roles, named)
+            sampled = Sampled(self._first_rows, answer)
+            self.assignment = (
+                assign(columns, roles, named) if is_headless else assign_sampled(columns, roles, named, sampled)
+            )
             require(self.assignment, roles, columns, named)
 
     @contextmanager
@@ -271,6 +308,11 @@ class CsvReader(TableReader):
                 rows.extend(islice(filter(None, records), SAMPLE_ROWS))
             members = describe_refused(headers, self._roles, named, rows)
             raise UnreadableBodyError(str(error), members=members) from None
+
+    def _first_rows(self) -> list[list[str]]:
+        with suppress(UnreadableBodyError):  # whoever reads the rows says so
+            return sample((record for _, record in self._records() if record), lambda row: sum(map(len, row)))
+        return []
 
     def _name_columns(self, first: Sequence[str], *, is_quoted: bool) -> list[str]:
         """Return the roles of the columns without a header.
@@ -356,9 +398,21 @@ _end_of_value = json.JSONDecoder().raw_decode
 class NdjsonReader(RowReader):
     """Reads an object a line; each may have other members, and empty lines are skipped."""
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
-        super().__init__(file, roles, named)
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
+        super().__init__(file, roles, named, answer)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
+        self._first: Sequence[Mapping[str, Any]] = () if answer is None else self._first_objects()
+
+    def _first_objects(self) -> list[Mapping[str, Any]]:
+        records: list[str] = []
+        with suppress(UnreadableBodyError):  # as above
+            records = sample((record for _, record in self._records() if record), len)
+        objects: list[Mapping[str, Any]] = []
+        for record in records:
+            with suppress(ValueError):
+                if isinstance(sent := from_json(record), dict):
+                    objects.append(sent)
+        return objects
 
     def describe(self, rows: Sequence[Row]) -> Sample:
         """Return the members of the first rows, and the roles of those of the first that can be read."""
@@ -366,12 +420,14 @@ class NdjsonReader(RowReader):
         members = list(dict.fromkeys(chain.from_iterable(objects)))
         kind: PlaceKind | None = None
         roles: dict[str, str] = {}
+        unused: list[dict[str, str]] = []
         for one in reversed(objects):
             with suppress(RowError):
                 found = self._assignment(tuple(one))
                 kind, roles = found.kind, name_columns(found, tuple(one))
+                unused = list_unused(found, tuple(one), [[as_cell(value) for value in one.values()]])
         cells = [[as_cell(one.get(name)) for name in members] for one in objects]
-        return {"kind": kind, **_describe_sample(members, roles, cells)}
+        return {"kind": kind, **_describe_sample(members, roles, cells), "unused": unused}
 
     def _records(self) -> Iterator[tuple[int, str]]:
         with self._lines() as lines:
@@ -398,7 +454,9 @@ class NdjsonReader(RowReader):
         named = {role: header for role, header in self._named.items() if header in members}
         missing = self._named.keys() - named.keys()
         possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
-        found = assign(members, self._roles._replace(by_name=possible), named)
+        of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
+        sampled = Sampled(lambda: of_shape, self._answer_rows)
+        found = assign_sampled(members, self._roles._replace(by_name=possible), named, sampled)
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
         if found.kind is None:

@@ -20,6 +20,7 @@ from localidades_api.bulk.input_rows import (
     require,
 )
 from localidades_api.bulk.readers import TableReader, describe_refused
+from localidades_api.bulk.sampled_cells import SAMPLED_ROWS, AnswerRows, Sampled, assign_sampled, is_heading
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
@@ -42,6 +43,7 @@ _MAX_WORKBOOK = 20 * 1024**2  # bytes
 _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
 MAX_SHEET_ROWS = 1_000_000
 _MAX_MERGES = 100_000  # merged ranges of several rows
+_MAX_SAMPLED = 20_000  # cells
 _MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
 _MAX_TITLES = 20  # rows, the header among them
@@ -77,8 +79,9 @@ class XlsxReader(TableReader):
         named: Named,
         sheet: str | None = None,
         header_row: int | None = None,
+        answer: AnswerRows | None = None,
     ) -> None:
-        super().__init__(file, roles, named)
+        super().__init__(file, roles, named, answer)
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
@@ -171,6 +174,8 @@ class XlsxReader(TableReader):
         if not rows or self._named_row:
             return None
         first = rows[0]
+        if len(first) == 1 and self._named_row is None and is_heading(first[0]):
+            return None
         may_be_title = len(first) == 1 and not (is_alone and all(len(row) == 1 for row in rows))
         is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
         if self._named_row is None and not is_place:
@@ -214,7 +219,40 @@ class XlsxReader(TableReader):
             if best is None or len(found.by_role) > len(best.assignment.by_role):
                 titles = [text for above in rows if above.number < row.number for text in above if text]
                 best = _Header(sheet, row.number, found, list(row), titles)
-        return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
+        return (
+            (yield from self._by_cells(sheet, rows, best))
+            or refusal
+            or f"Row {self._named_row} of the sheet is empty: choose another as the header."
+        )
+
+    def _by_cells(
+        self, sheet: Sheet, rows: Sequence[SheetRow], best: "_Header | None"
+    ) -> Generator[None, None, "_Header | None"]:
+        """Return a header with the columns that the cells below it tell; if none is known, that of the widest row."""
+        if best is None and (not rows or self._named_row == 0):
+            return None
+        if best is None:
+            widest = next(row for row in rows if len(row) == max(map(len, rows)))
+            header, number = list(widest), widest.number
+        else:
+            header, number = best.columns, best.number
+        named = self._named or ({"nombre": header[0]} if len(header) == 1 and is_heading(header[0]) else {})
+        first: list[SheetRow] = []
+        cells = 0
+        for row in self.workbook.rows(sheet):
+            yield
+            if row is not None and row.number > number:
+                first.append(row)
+                cells += len(row)
+                if len(first) == SAMPLED_ROWS or cells > _MAX_SAMPLED:
+                    break
+        try:
+            found = assign_sampled(header, self._roles, named, Sampled(lambda: first, self._answer_rows))
+            require(found, self._roles, header, named)
+        except UnreadableBodyError:
+            return best
+        titles = [text for above in rows if above.number < number for text in above if text]
+        return _Header(sheet, number, found, header, titles)
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""

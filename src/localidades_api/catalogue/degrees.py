@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Literal
 
@@ -22,6 +23,12 @@ _END = "s?[^0-9a-z.,/_+-]{0,4}"
 _PARTS = re.compile(rf"{_SIGN}([0-9]{{1,3}}){_BETWEEN}{_PART}(?:{_BETWEEN}{_PART})?{_END}", re.IGNORECASE)
 _IN_MEXICO: dict[Axis, range] = {"latitud": range(14, 34), "longitud": range(86, 120)}
 _SIDES: dict[Axis, tuple[str, str]] = {"latitud": ("N", "S"), "longitud": ("E", "WO")}  # O for oeste
+_WORD_OF_SIDE = re.compile(r"\b(n)orte?h?\b|\b(s)(?:ur|outh)\b|\b(e)(?:ste|ast)\b|\b([ow])est?e?\b", re.IGNORECASE)
+_MINUS = str.maketrans(dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}\N{FIGURE DASH}\N{NON-BREAKING HYPHEN}", "-"))
+_GEOPOINT = re.compile(
+    r"(-?[0-9]{1,3}\.[0-9]{1,25}) (-?[0-9]{1,3}\.[0-9]{1,25})(?: -?[0-9.]{1,25}){1,2}"
+)  # of ODK and Kobo
+_MAX_POINT = 100  # characters
 
 
 class UnreadableDegreesError(ValueError):
@@ -38,7 +45,7 @@ def read_degrees(text: str, axis: Axis) -> float:
     Raise UnreadableDegreesError, also for a sign that contradicts the letter, or DegreesOutOfRangeError. A longitude in
     minutes and seconds without a sign or a letter is west, because INEGI's older files leave out both.
     """
-    text, side = _without_side(text.strip(), axis)
+    text, side = _without_side(text.translate(_MINUS).strip().rstrip(",;"), axis)
     if found := _DIGITS.fullmatch(text):
         sign, whole, *parts = found.groups()
         if int(whole) not in _IN_MEXICO[axis]:  # only INEGI writes digits without signs, for places in Mexico
@@ -74,13 +81,27 @@ def in_mexico(latitud: float, longitud: float) -> tuple[float, float] | None:
 def read_point(latitud: str, longitud: str) -> tuple[float, float]:
     """Return a point in decimal degrees; raise as `read_degrees` does.
 
-    Outside of Mexico, a longitude without its minus and two swapped texts are understood if the point is then in it.
+    Outside of Mexico, a longitude without its minus, two swapped texts, and both degrees in one of the texts are
+    understood if the point is then in it.
     """
-    for north, west in ((latitud, longitud), (longitud, latitud)):
+    given = (latitud, longitud), (longitud, latitud), *_split_pair(latitud), *_split_pair(longitud)
+    for north, west in given:
         with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
             if point := in_mexico(read_degrees(north, "latitud"), read_degrees(west, "longitud")):
                 return point
     return read_degrees(latitud, "latitud"), read_degrees(longitud, "longitud")
+
+
+def _split_pair(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the halves of a text that may have both degrees of a point, in both orders: `19.43 -99.13 2240 5`."""
+    text = " ".join(text[:_MAX_POINT].translate(_MINUS).strip(" ()[]").split())
+    found = _GEOPOINT.fullmatch(text)
+    for separator in (";", ", ", ",", "/", " "):
+        parts = found.groups() if found else text.split(separator)
+        if len(parts) % 2 == 0:
+            half = len(parts) // 2
+            one, other = separator.join(parts[:half]), separator.join(parts[half:])
+            yield from ((one, other), (other, one))
 
 
 def angle_between(latitude: float, longitude: float, other_latitude: float, other_longitude: float) -> float:
@@ -94,6 +115,7 @@ def angle_between(latitude: float, longitude: float, other_latitude: float, othe
 def _without_side(text: str, axis: Axis) -> tuple[str, str]:
     """Split off the letter of the compass, which comes before or after the degrees."""
     letters = "".join(_SIDES[axis])
+    text = _WORD_OF_SIDE.sub(lambda word: next(filter(None, word.groups())), text)
     if text[-1:].upper() in letters and text:
         return text[:-1].rstrip(), text[-1].upper()
     if text[:1].upper() in letters and text:

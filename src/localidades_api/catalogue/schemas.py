@@ -496,6 +496,17 @@ class MatchPreview(BaseModel):
         description="The first five rows: the text of each column, cut after 200 characters.",
         examples=[[["001", "El Zapote", "Jalisco"]]],
     )
+    unused: list["UnusedColumn"] = Field(description="The columns that may say more of the rows, and are not read.")
+
+
+class UnusedColumn(BaseModel):
+    """A column without a role."""
+
+    column: str = Field(description="Its name among the `columns`.", examples=["Paraje"])
+    role: str = Field(
+        description="What it may have: in a list of municipios or estados, places; otherwise the areas of the rows.",
+        examples=["nombre"],
+    )
 
 
 class PointRow(BaseModel):

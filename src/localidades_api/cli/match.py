@@ -17,7 +17,7 @@ from typing import IO, NamedTuple, Protocol
 import typer
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
-from localidades_api.bulk.answers import match_row
+from localidades_api.bulk.answers import answer_sample, match_row
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
 from localidades_api.bulk.input_rows import Answer, Row, name_columns
 from localidades_api.bulk.options import MatchOptions
@@ -190,6 +190,9 @@ class Matcher(Protocol):
     def answer(self, rows: Sequence[Row]) -> Sequence[Answer]:
         """Return the answers to rows."""
 
+    def answer_sample(self, rows: Sequence[Row]) -> Sequence[Answer]:
+        """Return the answers by which the columns of a table are found, whatever the options are."""
+
 
 class IndexMatcher:
     """Answers rows from an index of names."""
@@ -205,6 +208,10 @@ class IndexMatcher:
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
         """See `Matcher`."""
         return [match_row(row, self._index, self._sure, self._fields) for row in rows]
+
+    def answer_sample(self, rows: Sequence[Row]) -> list[Answer]:
+        """See `Matcher`."""
+        return answer_sample(self._index, rows)
 
 
 class MatchStep(Step):
@@ -231,7 +238,7 @@ def match_file(job: MatchJob, matcher: Matcher, counting: Counting, batch_size: 
     options = job.options
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
         roles, named = match_roles(options, matcher.areas)
-        rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row)
+        rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row, matcher.answer_sample)
         for _ in rows.check():
             raise_if_interrupted()
         if isinstance(rows, TableReader):

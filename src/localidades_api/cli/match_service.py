@@ -19,7 +19,9 @@ from localidades_api.http.paths import MATCH
 
 
 class ServiceMatcher(Client):
-    """Sends the matched cells of rows, and no others, to a service; keeps to the release of its first answer.
+    """Sends the matched cells of rows to a service; keeps to the release of its first answer.
+
+    Of a table whose headers don't say which column has the places, it also sends cells of the first rows that may.
 
     Raises ServiceError if the service fails, or is busy for minutes, and UnreadableBodyError for what it refuses.
     """
@@ -56,9 +58,15 @@ class ServiceMatcher(Client):
             for row in rows
         ]
 
-    def _ask(self, rows: Sequence[Row]) -> list[Answer]:
+    def answer_sample(self, rows: Sequence[Row]) -> list[Answer]:
+        """Return the answers to rows of one kind, by default parameters."""
+        return self._ask(rows, {"kind": rows[0].kind}) if rows else []
+
+    def _ask(self, rows: Sequence[Row], parameters: Mapping[str, object] | None = None) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
-        response = self._post(self._parameters, body, "application/x-ndjson")
+        release = {"release": one} if (one := self._parameters.get("release")) else {}
+        asked = self._parameters if parameters is None else {**parameters, **release}
+        response = self._post(asked, body, "application/x-ndjson")
         try:
             answers = [_read_answer(line) for _, line in zip(rows, response.content.splitlines(), strict=True)]
         except ValueError as error:

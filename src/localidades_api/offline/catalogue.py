@@ -4,7 +4,7 @@ import csv
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
-from localidades_api.bulk.answers import match_row
+from localidades_api.bulk.answers import answer_sample, match_row
 from localidades_api.bulk.formats import match_roles
 from localidades_api.bulk.input_rows import begin_of_answers
 from localidades_api.bulk.options import MatchOptions
@@ -122,7 +122,8 @@ class Catalogue:
         joined = fields if isinstance(fields, str) else ",".join(fields)
         options = _read_options({"kind": kind, "fields": joined, "sure": sure, "lang": lang, **columns})
         roles, named = match_roles(options, self.names.areas)
-        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row)
+        sample = partial(answer_sample, self.names)
+        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row, sample)
         for _ in sent.check():
             pass
         chosen = split_fields(options.fields)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError, to_json
+from pydantic_core import to_json
 from sqlalchemy import Row as Record
 from starlette.responses import Response
 
@@ -23,17 +23,22 @@ from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Resp
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import ResponseBuilder
-from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
+from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep, RepositoryDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
-from localidades_api.bulk.exchange import Answered, AnswerSome
+from localidades_api.bulk.exchange import Answered, Answering
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.options import Column
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.results import ResultCache
-from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
+from localidades_api.catalogue.degrees import (
+    DegreesOutOfRangeError,
+    UnreadableDegreesError,
+    is_in_mexico,
+    read_point,
+)
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release
@@ -60,7 +65,6 @@ _GEOJSON = "application/geo+json"
 # One answer is composed at a time, for each takes a second and some 50 MB; their ETags are the keys of those held.
 _composer = ThreadPoolExecutor(1, "outlines")
 _held: ResultCache[str, bytes] = ResultCache(32 * 1024**2, len)
-_EXCHANGED = "`lat` and `lon` are exchanged: the latitude of a place in Mexico is from 14 to 33."
 _NO_OUTLINES = NotFoundError(
     "This service has no outlines: its operator imports them with `localidades-api outlines import`."
 )
@@ -72,14 +76,13 @@ class AtQuery(PointQuery):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_exchanged(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _read_point(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Read a point as those of rows are; the fields say what is wrong with one that isn't in Mexico."""
         try:
-            latitud, longitud = float(given["lat"]), float(given["lon"])
-        except (KeyError, TypeError, ValueError):
-            return given  # the fields say what is wrong
-        if not is_in_mexico(latitud, longitud) and is_in_mexico(longitud, latitud):
-            raise PydanticCustomError("exchanged", _EXCHANGED)
-        return given
+            latitud, longitud = read_point(given["lat"], given.get("lon", ""))
+        except (KeyError, TypeError, AttributeError, UnreadableDegreesError, DegreesOutOfRangeError):
+            return given
+        return {**given, "lat": latitud, "lon": longitud} if is_in_mexico(latitud, longitud) else given
 
 
 class AtEachQuery(BulkQuery):
@@ -98,22 +101,29 @@ class AtEachQuery(BulkQuery):
     responses={**CACHEABLE, **_NOT_FOUND},
 )
 async def get_municipality_at_point(
-    request: Request, query: Annotated[AtQuery, Query()], releases: ReleasesDep, database: DatabaseDep
+    request: Request,
+    query: Annotated[AtQuery, Query()],
+    releases: ReleasesDep,
+    database: DatabaseDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Say in which municipio a point lies, by its outline: one result, or none at sea and abroad.
 
-    The municipio of the nearest locality is another one for one point in twelve.
+    The municipio of the nearest locality is another one for one point in twelve. Degrees are read in the notations of
+    rows, and `lat` may have both.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
-    point = in_mexico(query.lat, query.lon) or (query.lat, query.lon)
-    [found] = await find_municipios(database, edition, builder.release, [point])
+    [found] = await find_municipios(database, edition, builder.release, [(query.lat, query.lon)])
     builder.variant = f".{edition.tag}.{found.id or 'none'}"
     estados = [id_ for id_ in edition.ids if kind_of_key(id_) == "estado"]
     reach = {"edition": edition.name, "municipios": len(edition.ids) - len(estados), "estados": estados}
     content = {"results": _describe(edition, found), "outlines": reach}
-    response = builder.answer("outlines/at.html", "Municipio", content)
+    has_page = builder.wants_html and not content["results"]  # which names them
+    states = await repository.list_states(builder.release) if has_page else []
+    names = [one.nombre for one in states if one.id in estados]
+    response = builder.answer("outlines/at.html", "Municipio", content, estados=names)
     # The response cache would keep it until the next release, but an edition may come before.
     response.headers["Cache-Control"] = "no-cache, private"
     return response
@@ -161,7 +171,7 @@ def _describe(edition: Edition, row: Record[Any]) -> list[dict[str, Any]]:
 @asynccontextmanager
 async def _locating(
     database: Database, names: NameIndexes, release: Release, edition: Edition
-) -> AsyncIterator[AnswerSome]:
+) -> AsyncIterator[Answering]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
         return [_describe(edition, row) for row in await find_municipios(database, edition, release, points)]
 
@@ -178,7 +188,7 @@ async def _locating(
             answered = await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
             return [(row, judged(row, answer)) for row, answer in answered]
 
-        yield answer_some
+        yield Answering(answer_some)
 
 
 def _municipio(answer: Answer) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ const bytes = new TextDecoder("windows-1252"); // a character is a byte
 const [file, rows, panel, table] = [byId("file"), byId("rows"), byId("understood"), byId("sample")];
 const [sheet, headerRow, headless, kind] = [byId("sheet"), byId("header-row"), byId("headless"), byId("kind")];
 const areas = { estado: byId("of-estado"), municipio: byId("of-municipio") };
-const AREA_HEADERS = { estado: /\b(estado|entidad|edo)\b/, municipio: /\b(municipio|mpio|mun|alcaldia)\b/ };
 const roleNames = Object.fromEntries([...byId("roles").content.querySelectorAll("option")].map((one) => [one.value, one.textContent]));
 
 export class Source {
@@ -209,7 +208,7 @@ export class Source {
     return this.found && !this.found.isCut ? this.found.quantity : undefined;
   }
 
-  show({ sheets = [], sheet: read, titles = [], header_row: row, quantity, columns = [], roles = {}, kind: found }) {
+  show({ sheets = [], sheet: read, titles = [], header_row: row, quantity, columns = [], roles = {}, kind: found, unused = [] }) {
     byId("of-workbook").hidden = !sheets.length;
     headerRow.disabled = !sheets.length || this.isHeadless; // it is not checked then
     sheet.replaceChildren(...[...new Set([...sheets, ...(read ? [read] : [])])].map((name) => new Option(name)));
@@ -228,8 +227,9 @@ export class Source {
     byId("areas").hidden = found === "estado";
     /** @type {HTMLElement} */ (areas.municipio.closest("label")).hidden = found === "municipio";
     this.propose([file.files[0]?.name, read, ...titles].join(" "), found);
-    const unused = this.findUnused(found);
-    if (unused) byId("note").append(" ", say("unused", unused));
+    const isAsked = kind.value === "" || found === "localidad"; // the person has not said that a row is a municipio
+    const open = unused.find(({ role }) => isAsked && !this.named.has(role) && !(role in areas && this.has(role)));
+    if (open) byId("note").append(" ", say(open.role === "nombre" ? "unusedPlaces" : "unused", open));
     this.drawTable();
   }
 
@@ -253,20 +253,6 @@ export class Source {
     if (!estado || found !== "localidad" || this.has("municipio") || !said.includes(" municipio ")) return;
     const municipios = await listMunicipios(areas.municipio, estados.find(({ nombre }) => nombre === estado)?.id);
     if (this.asking === asking) offer(estado, mentioned(municipios, "municipio "));
-  }
-
-  // Returns a column that may have the estado or municipio of the rows, and isn't used.
-  findUnused(found) {
-    const { columns = [], roles = {}, rows: first = [] } = this.found ?? {};
-    if (roles.cvegeo || !["localidad", "municipio"].includes(found)) return null;
-    const estados = new Set([...areas.estado.options].slice(1).map(({ text }) => shortened(text)));
-    for (const role of found === "localidad" ? ["estado", "municipio"] : ["estado"]) {
-      const isOf = (name, at) => AREA_HEADERS[role].test(plain(name))
-        || (role === "estado" && first.length > 0 && first.every((cells) => estados.has(shortened(cells[at]))));
-      const column = columns.find((name, at) => !Object.values(roles).includes(name) && isOf(name, at));
-      if (column && !this.has(role) && !this.named.has(role)) return { column, role };
-    }
-    return null;
   }
 
   summary({ read, row, quantity, roles }) {
@@ -306,12 +292,12 @@ export class Source {
     if (!this.found) return; // the columns are of the list before
     const { columns, roles } = this.found;
     this.sheet = sheet.value || null;
-    const [had] = Object.entries(roles).find(([, header]) => header === column) ?? [];
+    const had = Object.keys(roles).filter((one) => roles[one] === column); // two of a column with both degrees
     if (this.isHeadless) { // columns have numbers then, and all of them have to be said
       this.headerRow = 0;
       for (const [one, header] of Object.entries(roles)) this.named.set(one, columns.indexOf(header) + 1);
     }
-    if (had) this.named.set(had, "");
+    for (const one of had) this.named.set(one, "");
     if (role) this.named.set(role, this.isHeadless ? at + 1 : column);
     if (role in areas) areas[role].value = "";
     this.understand();

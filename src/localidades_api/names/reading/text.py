@@ -23,7 +23,9 @@ from localidades_api.names.reading.vocabulary import (
     LINKS,
     NUMBERS,
     PHRASES,
+    SAME,
     STOP_WORDS,
+    TOTAL,
 )
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
@@ -62,6 +64,7 @@ _DIGIT = re.compile("[0-9] ")
 _CACHED_WORDS = 30_000
 _CACHED_TEXTS = 4096
 MAX_WORDS = 30  # of a text: the longest label of a place has 17
+_DITTO = frozenset({'"', "''", "〃"})
 _LONGEST_FILLER = 40  # characters
 
 # A name of a row, and that of each place it is compared with, is folded many times.
@@ -228,5 +231,17 @@ def variants(text: str) -> list[tuple[str, ...]]:
 
 @lru_cache(_CACHED_TEXTS)
 def is_filler(text: str | None) -> bool:
-    """Return whether a text says only that no place is given: `Sin localidad`, `S/D`, `Varias`."""
-    return text is not None and len(text) <= _LONGEST_FILLER and FILLER.fullmatch(fold(text)) is not None
+    """Return whether a text says only that no place is given: `Sin localidad`, `-`, `Total`, `La misma`."""
+    if not text or len(text) > _LONGEST_FILLER:
+        return False
+    return not any(map(str.isalnum, text)) or FILLER.fullmatch(fold(text)) is not None
+
+
+def explain_filler(text: str) -> str:
+    """Return why a text that is a filler names no place."""
+    folded = fold(text)
+    if re.fullmatch(TOTAL, folded):
+        return "Its name is that of a total: the row is of no place."
+    if re.fullmatch(SAME, folded) or text.strip() in _DITTO:
+        return "Its name refers to another row: repeat the place in each."
+    return "Its name says that no place is given."

@@ -96,6 +96,8 @@ CONTRASTING = frozenset().union(*CONTRASTS)
 
 COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "rep mexicana", "estados unidos mexicanos"})
 
+TOTAL = "(?:sub ?|gran )?total(?: .*)?|suma"  # of a list's rows
+SAME = "(?:(?:el|la|lo) )?mism[oa](?: .*)?|idem(?: .*)?"  # as in a row above
 # Registers and people write these where no place is known, given or meant.
 FILLER = re.compile(
     r"(?:sin|s) ?(?:localidad|nombre|poblacion|comunidad|colonia|municipio|estado|lugar|domicilio|direccion"
@@ -108,8 +110,8 @@ FILLER = re.compile(
     r"|n ?[ade]|null|none|nan|x+|ningun[oa](?: de las anteriores)?|(?:domicilio )?conocido"
     r"|(?:vari[oa]s|divers[oa]s|otr[oa]s?|tod[oa]s?|distint[oa]s)(?: (?:el|la|los|las))?"
     r"(?: (?:localidad(?:es)?|comunidad(?:es)?|colonias?|poblaciones|lugar(?:es)?|municipios?|estado|entidad))?"
-    r"|(?:sub)?total"
-    r"(?: (?:de |del |de la )?(?:general|estatal|municipal|nacional|entidad|estado|municipios?|localidades))?"
+    rf"|{TOTAL}|{SAME}"
+    r"|n ?s(?: n ?[cr])?|n ?c|no sabe(?: o)? no (?:contest[oa]|responde)"
     r"|localidades de (?:una|dos|1|2) viviendas?|nacional|estatal"
     r"|(?:zona|area)s? (?:urbanas?|rural(?:es)?)|(?:cobertura|nivel) (?:estatal|municipal|regional|nacional)"
     r"|localidad(?:es)?|colonias?|comunidad(?:es)?|municipio|poblado|ciudad|entidad|estado"

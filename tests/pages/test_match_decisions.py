@@ -240,3 +240,5 @@ async def test_options_say_how_far_they_are_from_the_point_of_the_row(page: Page
     shares = question(page, "Row 2:").locator(".share")
     await expect(shares.first).to_have_text(re.compile(r"^[\d.]+ k?m · \d+ %$"))
     await expect(question(page, "Row 3:").locator(".share").first).to_have_text(re.compile(r"^\d+ %$"))
+    await match(page, "Localidad\tEstado\tPunto\nNinguno\tAgs.\t21.9000 -102.3000 1800 5\n")
+    await expect(shares.first).to_have_text(re.compile(r"^[\d.]+ k?m · \d+ %$"))

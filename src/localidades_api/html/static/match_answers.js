@@ -8,9 +8,10 @@ const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
 const KEY_FAULTS = new Set(["key", "unknown_key"]);
 export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
-const NO_PLACE_GIVEN = "Its name says that no place is given."; // as the service says it
+// What the service says of a row that is of no place.
+const OF_NO_PLACE = /^Its name (says that no place is given|is that of a total)/;
 // What stands below a table, in a row without a municipio or an estado.
-const NOT_A_PLACE = /^(sub|gran )?total(es)?\b|^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
+const NOT_A_PLACE = /^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
@@ -144,7 +145,7 @@ export class Answers {
   // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
   hasNoPlace(answer) {
     if (isCertain(answer) || !this.headers.length) return false;
-    if (answer.outcome === "none" && answer.problem?.startsWith(NO_PLACE_GIVEN) && !hasCandidates({ answer })) return true;
+    if (OF_NO_PLACE.test(answer.problem) && !hasCandidates({ answer })) return true;
     const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
     const texts = cells.filter((cell) => /\p{L}/u.test(cell));
     return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
@@ -444,7 +445,8 @@ export class Answers {
   // The point that a row gives.
   pointOf({ sent }) {
     const { latitud, longitud } = this.roles;
-    return latitud && longitud ? readPoint(sent[latitud], sent[longitud]) : null;
+    if (!latitud || !longitud) return null;
+    return latitud === longitud ? readPoint(...sent[latitud].split(/[, ]+/)) : readPoint(sent[latitud], sent[longitud]);
   }
 
   describe({ sent }) {
@@ -516,7 +518,7 @@ function optionsOf(answer) {
 
 // Reads degrees, with minutes and seconds or without. In Mexico the sign is known, and so is which of the two is the latitude.
 function readPoint(...texts) {
-  const degrees = texts.map((text = "") => (text.replaceAll(",", ".").match(/\d+(\.\d+)?/g) ?? []).slice(0, 3)
+  const degrees = texts.slice(0, 2).map((text = "") => (text.replaceAll(",", ".").match(/\d+(\.\d+)?/g) ?? []).slice(0, 3)
     .reduce((sum, part, at) => sum + Number(part) / 60 ** at, 0));
   const [latitud, longitud] = degrees.sort((one, other) => one - other);
   return latitud > 14 && latitud < 33 && longitud > 86 && longitud < 119 ? { latitud, longitud: -longitud } : null;

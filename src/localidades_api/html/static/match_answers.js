@@ -602,7 +602,8 @@ export function drawFaults({ faults = [] }) {
     lines.set(key, line);
   }
   const drawn = [...lines.values()].map(({ code, given, found }) =>
-    element("span", { className: "fault" }, `${faultNames[code] ?? code}: `, ...partsOf(code, given, found)));
+    element("span", { className: "fault" }, faultNames[code] ?? code,
+      element("span", { className: "detail" }, ": ", ...partsOf(code, given, found))));
   return drawn.length ? [element("span", { className: "faults" }, ...drawn)] : [];
 }
 

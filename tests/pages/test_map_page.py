@@ -479,3 +479,12 @@ async def test_drawing_is_shown_without_webgl_or_scripts(browser: Browser, base:
         await expect(drawing).to_be_visible()
         largest = sorted((one for one in PLACES if one.nom_ent == "Oaxaca"), key=lambda one: -int(one.poblacion))[:20]
         await expect(page.locator("#drawing ol li")).to_contain_text([one.nombre for one in largest])
+
+
+async def test_point_of_a_row_is_on_the_map_beside_its_options(context: BrowserContext) -> None:
+    page = await context.new_page()
+    await page.goto("/match?format=api")
+    await match(page, "nombre\tentidad\tlat\tlon\nEjido 10\tAgs.\t21.9\t102.3\n")
+    await question(page, "Row 2").get_by_role("button", name="Options on the map").click()
+    assert (await page.evaluate(MATCHED))[-1] == " Point of the row"
+    await page.close()

@@ -342,10 +342,12 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
         await expect(page.locator("#steps span")).to_have_text("1 / 2")
         await expect(first).to_be_visible()
         await expect(second).to_be_hidden()
-        await first.get_by_role("radio", name="Ninguno (0002)").check()
-        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
         await page.get_by_role("button", name="Siguiente duda").click()
         await expect(second).to_be_focused()
+        await page.get_by_role("button", name="Anterior").click()
+        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
+        await first.get_by_role("radio", name="Ninguno (0002)").check()
+        await expect(second).to_be_focused()  # a tap goes on
         await expect(first).to_be_hidden()
         await expect(page.get_by_role("button", name="Siguiente duda")).to_be_disabled()
         await second.get_by_role("radio", name="Asientos").first.check()

@@ -1,13 +1,17 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
 import { readEarlier } from "./match_earlier.js";
-import { amount, byId, count, say, sentenceOf, textsOf, words } from "./match_texts.js";
+import { isTaken, newer } from "./match_storage.js";
+import { amount, byId, count, fold, say, sentenceOf, textsOf, words } from "./match_texts.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
+const KEY_FAULTS = new Set(["key", "unknown_key"]);
 export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
+// What the service says of a row that is of no place.
+const OF_NO_PLACE = /^Its name (says that no place is given|is that of a total)/;
 // What stands below a table, in a row without a municipio or an estado.
-const NOT_A_PLACE = /^(sub|gran )?total(es)?\b|^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
+const NOT_A_PLACE = /^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
@@ -15,11 +19,13 @@ export const faultNames = textsOf("faults");
 export const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
 const KINDS = { 2: "estado", 5: "municipio", 9: "localidad" }; // by the digits of a key
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
+const hasWrongKey = ({ answer }) => answer.candidates[0]?.faults.some(({ code }) => KEY_FAULTS.has(code));
 const hasCandidates = ({ answer }) => answer.candidates.length > 0;
 const others = (rows) => (rows > 1 ? ` (${say("appliesTo", { count: count(rows) })})` : "");
 export const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
 // A percentage is never rounded across a bound.
-const percent = (score) => `${Math.floor(score)} %`;
+export const percent = (score) => `${Math.floor(score)} %`;
+const inhabitants = ({ poblacion = null }) => (poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants"));
 const likeliest = ({ answer }) => answer.candidates[0]?.score ?? 0;
 // What differs between a row and its likeliest option.
 const differenceOf = ({ answer }) => [...new Set(answer.candidates[0]?.faults.map(({ code }) => code))].sort().join(" ");
@@ -30,11 +36,19 @@ const ORDERS = {
 };
 
 export class Answers {
+  /** @type {string | undefined} */ kind; // of the places
+  /** @type {Record<string, string>} */ roles = {}; // the header of the column of each role
+  /** @type {Record<string, string>} */ areas = {}; // the estado and municipio of all rows
+  /** @type {string[]} */ headers = [];
+
   constructor(address, detail) {
     this.address = address; // of the localities
     this.detail = detail; // the query of a locality's page, with its `?`
     // What is decided of each row, by its sheet, number and cells: it stands when rows are matched again.
     this.decisions = new Map();
+    /** @type {Map<string, any>[]} */
+    this.steps = []; // what each step has changed, with what was decided before
+    this.conflicts = new Map(); // the decision of somebody else on a row that is decided otherwise here
     // The question that was decided last. It folds with the next one, or a click beside it would miss what then moves.
     this.latest = "";
     this.drawn = new Map(); // what shows the decision of each question that is drawn
@@ -49,14 +63,14 @@ export class Answers {
     for (const id of ["bound", "difference", "order"]) byId(id).addEventListener("input", () => this.showDecided());
     byId("order").addEventListener("change", () => this.drawQuestions());
     byId("accept").addEventListener("click", () => this.acceptLikeliest());
-    byId("undo").addEventListener("click", () => this.undoAccepted());
+    byId("unaccept").addEventListener("click", () => this.undoAccepted());
+    byId("undo").addEventListener("click", () => this.undo());
   }
 
-  // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
+  // `roles` has the headers of the columns that tell the place, `areas` what is so for all rows, `release` the one that answered, `fields` what the file says of
   // a place, and `sheet` that of a workbook.
-  async show(answers, { headers, release, fields, kind, sheet }) {
-    this.kind = kind;
-    this.headers = headers;
+  async show(answers, { roles, areas, release, fields, kind, sheet }) {
+    [this.kind, this.roles, this.areas, this.headers, this.steps] = [kind, roles, areas, Object.values(roles), []];
     this.release = release;
     this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
@@ -66,6 +80,7 @@ export class Answers {
       const { before, decision } = answer.earlier ?? {};
       answer.id = JSON.stringify([sheet, answer.number, before ?? Object.values(answer.sent)]);
       if (decision && !this.decisions.has(answer.id)) this.decisions.set(answer.id, decision);
+      answer.said = this.saidBy(answer.sent);
       answer.isApart = this.hasNoPlace(answer);
       answer.key = this.keyOf(answer);
       const question = this.questions.get(answer.key) ?? { key: answer.key, answer, rows: 0, answers: [] };
@@ -79,7 +94,7 @@ export class Answers {
     byId("result").hidden = false;
     this.asked = [...open, ...unlikely];
     this.unfound = doubts.filter((one) => !hasCandidates(one));
-    const known = this.answers.filter(({ id }) => this.decisions.has(id)).length;
+    const known = this.answers.filter(({ id }) => this.decisionOf(id)).length;
     byId("kept").textContent = known ? amount(known, "keptOne", "kept") : "";
     this.drawn.clear();
     const differences = [...new Set(open.map(differenceOf))].filter(Boolean).sort();
@@ -107,9 +122,14 @@ export class Answers {
     return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent), typed]);
   }
 
+  decisionOf(id) {
+    const decision = this.decisions.get(id);
+    return isTaken(decision) ? decision : undefined;
+  }
+
   // What a row has now: its outcome, its place if it has one, and the score of one that was accepted unseen.
   stateOf(answer) {
-    const decision = this.decisions.get(answer.id);
+    const decision = this.decisionOf(answer.id);
     if (answer.isApart && !decision) return { outcome: "apart", place: null };
     if (!decision) return { outcome: answer.outcome, place: isCertain(answer) ? answer : null };
     const { place, score } = decision;
@@ -119,13 +139,14 @@ export class Answers {
   // What was decided of a question: the key of a place, `none`, or nothing if its rows differ.
   valueOf(key) {
     const { answers } = this.questions.get(key);
-    const [first, ...rest] = answers.map(({ id }) => this.decisions.get(id)).map((one) => one && (one.place?.cvegeo ?? NONE));
+    const [first, ...rest] = answers.map(({ id }) => this.decisionOf(id)).map((one) => one && (one.place?.cvegeo ?? NONE));
     return rest.every((one) => one === first) ? first : undefined;
   }
 
   // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
   hasNoPlace(answer) {
     if (isCertain(answer) || !this.headers.length) return false;
+    if (OF_NO_PLACE.test(answer.problem) && !hasCandidates({ answer })) return true;
     const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
     const texts = cells.filter((cell) => /\p{L}/u.test(cell));
     return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
@@ -149,8 +170,9 @@ export class Answers {
     byId("accept-count").textContent = amount(within.reduce((sum, { rows }) => sum + rows, 0), "oneRow", "severalRows");
     byId("accepting").hidden = !this.asked.some(({ key }) => this.valueOf(key) === undefined);
     const accepted = outcomes.filter((one) => one === "accepted").length;
-    byId("undo").hidden = !accepted;
-    byId("undo").textContent = say("undo", { count: count(accepted) });
+    byId("unaccept").hidden = !accepted;
+    byId("unaccept").textContent = say("unaccept", { count: count(accepted) });
+    byId("undo").disabled = !this.steps.length;
   }
 
   // The questions that nobody has decided.
@@ -159,36 +181,76 @@ export class Answers {
   }
 
   // The doubts whose likeliest option has the percentage and the difference that the person asks for; never a row that was
-  // not found.
+  // not found, nor one whose key is of no place or of another: somebody has to look which of the two is right.
   acceptable() {
     const bound = Math.max(50, byId("bound").valueAsNumber || 100);
     const difference = byId("difference").value;
-    return this.asked.filter((question) => question.answer.outcome === "ambiguous" && likeliest(question) >= bound
+    return this.asked.filter((question) => question.answer.outcome === "ambiguous" && likeliest(question) >= bound && !hasWrongKey(question)
       && (!difference || differenceOf(question) === difference) && this.valueOf(question.key) === undefined);
   }
 
   acceptLikeliest() {
     const within = this.acceptable();
-    for (const { answer, answers } of within) {
-      const [place] = answer.candidates;
-      for (const { id } of answers) this.decisions.set(id, { place, score: place.score });
-    }
-    this.changed(within);
-    byId("undo").focus();
+    this.decide(within.flatMap(({ answers, answer: { candidates: [place] } }) =>
+      answers.map(({ id }) => [id, { place, score: place.score }])));
+    byId("unaccept").focus();
   }
 
   // Takes back what was accepted at once, but for what the person has changed since.
   undoAccepted() {
-    const isAccepted = ({ id }) => this.decisions.get(id)?.score !== undefined;
-    for (const answer of this.answers.filter(isAccepted)) this.decisions.delete(answer.id);
-    this.changed([...this.questions.values()]);
+    const accepted = this.answers.filter(({ id }) => this.decisionOf(id)?.score !== undefined);
+    this.decide(accepted.map(({ id }) => [id, {}]));
     byId("accept").focus();
   }
 
   forget() {
-    this.decisions.clear();
-    byId("kept").textContent = "";
-    this.changed([...this.questions.values()]);
+    this.decide(this.answers.filter(({ id }) => this.decisions.has(id)).map(({ id }) => [id, {}]));
+    [this.steps, byId("kept").textContent, byId("undo").disabled] = [[], "", true];
+  }
+
+  // Decides rows, in a step that can be undone.
+  decide(rows) {
+    this.steps.push(new Map(rows.map(([id]) => [id, this.decisions.get(id)])));
+    this.set(rows.map(([id, decision]) => [id, { ...decision, when: Date.now() }]));
+  }
+
+  undo() {
+    const step = this.steps.pop();
+    if (!step) return;
+    const questions = this.set([...step].map(([id, decision]) => [id, { ...decision, when: Date.now() }]));
+    byId("result").dispatchEvent(new CustomEvent("undo", { detail: questions[0] }));
+  }
+
+  // Takes the decisions of another tab that are later than its own.
+  merge(rows) {
+    const later = newer(rows, this.decisions);
+    for (const step of this.steps) for (const [id] of later) step.delete(id);
+    this.steps = this.steps.filter(({ size }) => size);
+    if (later.length) this.set(later);
+  }
+
+  // Takes the decisions of somebody else on rows that nobody has decided here; where both have and differ, the person
+  // sees both. Returns how many rows were decided, and the rows that are in conflict.
+  adopt(decisionFor) {
+    const found = this.answers.map((answer) => [answer, decisionFor(answer), this.decisionOf(answer.id)]).filter(([, one]) => one);
+    const same = (one, other) => one.place?.cvegeo === other.place?.cvegeo;
+    const taken = found.filter(([answer, one, own]) => !own && !(isCertain(answer) && same({ place: answer }, one)));
+    const conflicts = found.filter(([, one, own]) => own && !same(own, one));
+    for (const [{ id }, one] of conflicts) this.conflicts.set(id, one);
+    if (taken.length) this.decide(taken.map(([{ id }, { place, score }]) => [id, { place, ...(score === undefined ? {} : { score }) }]));
+    this.showChoices([...this.questions.values()]);
+    return { taken: taken.length, conflicts: conflicts.map(([answer]) => answer) };
+  }
+
+  set(rows) {
+    const ids = new Set(rows.map(([id]) => id));
+    for (const [id, decision] of rows) {
+      this.decisions.set(id, decision);
+      this.conflicts.delete(id);
+    }
+    const changed = [...this.questions.values()].filter(({ answers }) => answers.some(({ id }) => ids.has(id)));
+    this.changed(changed);
+    return changed;
   }
 
   changed(questions) {
@@ -199,6 +261,7 @@ export class Answers {
 
   drawQuestion({ key, answer, rows }, at = "row") {
     const inputs = [];
+    const point = this.pointOf(answer);
     const choice = (value, number, ...content) => {
       const input = element("input", { type: "radio", name: `${at}-${answer.number}`, value });
       input.addEventListener("change", () => this.choose(key, value));
@@ -208,26 +271,50 @@ export class Answers {
     };
     const candidates = optionsOf(answer).map((one, index) => element("div", { className: "choice" },
       choice(one.cvegeo, index + 1, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
-      element("span", { className: "share" }, percent(one.score)), this.link(one)));
+      element("span", { className: "share" }, [farFrom(point, one), percent(one.score)].filter(Boolean).join(" · ")), this.link(one)));
     const said = element("strong", {}, this.describe(answer));
+    const open = element("button", { type: "button", className: "open" }, words.undecide);
+    open.addEventListener("click", () => {
+      inputs[0].focus();
+      this.choose(key, undefined);
+    });
+    const conflict = element("p", { className: "notice" });
     const question = element("fieldset", { className: "question", tabIndex: -1 },
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others(rows)),
-      ...candidates, element("div", { className: "choice" }, choice(NONE, 0, words.noneOfThese)));
+      ...candidates, element("div", { className: "choice" }, choice(NONE, 0, words.noneOfThese), open), conflict);
     question.addEventListener("click", () => question.classList.remove("folded"));
-    if (candidates.length > 1 && answer.candidates[0].cvegeo.length === 9 && !byId("placed").hidden) {
+    if ((candidates.length > 1 || point) && answer.candidates[0].cvegeo.length === 9 && !byId("placed").hidden) {
       const button = element("button", { type: "button", className: "on-map" }, words.onMap);
-      const detail = { question, options: optionsOf(answer) };
+      const detail = { question, options: optionsOf(answer), point };
       button.addEventListener("click", () => byId("result").dispatchEvent(new CustomEvent("map", { detail })));
       question.append(button);
     }
     const showSearch = this.drawSearch(question, key, answer, at);
     this.onChoice(key, () => {
       const value = this.valueOf(key);
-      for (const input of inputs) input.checked = value === input.value;
-      question.classList.toggle("folded", value !== undefined && this.latest !== key);
+      const shown = value ?? (isCertain(answer) ? answer.cvegeo : undefined);
+      for (const input of inputs) input.checked = shown === input.value;
+      open.hidden = value === undefined;
+      this.showConflict(conflict, key);
+      question.classList.toggle("folded", value !== undefined && this.latest !== key && conflict.hidden);
       showSearch();
     });
     return question;
+  }
+
+  // Shows what somebody else has decided of a question that is decided otherwise here.
+  showConflict(notice, key) {
+    const other = this.questions.get(key).answers.map(({ id }) => this.conflicts.get(id)).find(Boolean);
+    notice.hidden = !other;
+    if (!other) return;
+    const take = element("button", { type: "button" }, words.takeIt);
+    take.addEventListener("click", () => this.choose(key, other.place?.cvegeo ?? NONE, other.place ?? undefined));
+    const leave = element("button", { type: "button" }, words.leaveIt);
+    leave.addEventListener("click", () => {
+      for (const { id } of this.questions.get(key).answers) this.conflicts.delete(id);
+      this.showChoices([{ key }]);
+    });
+    notice.replaceChildren(say("otherwise", { place: other.place?.label ?? words.noneOfThese }), take, leave);
   }
 
   // Has something shown again with each decision of a question, wherever it is drawn; `showChoices` does so first.
@@ -244,7 +331,9 @@ export class Answers {
     const input = element("input", { id, type: "search", maxLength: 100, autocomplete: "off" });
     input.setAttribute("form", "match"); // which knows the release
     const kind = options.length ? KINDS[options[0].cvegeo.length] : this.kind;
-    Object.assign(input.dataset, { suggest: this.address, none: words.noResults, kinds: kind, near: near(options, kind) });
+    const { noResults: none, searchFailed: failed } = words;
+    Object.assign(input.dataset, { suggest: this.address, none, failed, kinds: kind, near: near(options, kind) });
+    const describe = (place) => [place.cvegeo, inhabitants(place), farFrom(this.pointOf(answer), place)];
     const typing = element("div", { className: "typing" }, input);
     const label = element("label", { htmlFor: id, className: isAlone ? "visually-hidden" : "" }, words.search);
     const box = element("div", { className: "another" }, label, typing);
@@ -263,14 +352,14 @@ export class Answers {
     return () => {
       const value = this.valueOf(key);
       box.hidden = !isAlone && (value === undefined || options.some(({ cvegeo }) => cvegeo === value));
-      if (!box.hidden && !input.role) offerSuggestions(input);
+      if (!box.hidden && !input.role) offerSuggestions(input, describe);
     };
   }
 
   // The place that was searched for and chosen, if it is none of the options.
   searchedOf(key, options) {
     const value = this.valueOf(key);
-    const { place } = this.decisions.get(this.questions.get(key).answers[0].id) ?? {};
+    const { place } = this.decisionOf(this.questions.get(key).answers[0].id) ?? {};
     return place && place.cvegeo === value && !options.some(({ cvegeo }) => cvegeo === value) ? place : null;
   }
 
@@ -318,7 +407,7 @@ export class Answers {
       for (const one of byId("result").querySelectorAll(`[data-of="${cvegeo}"]`)) one.textContent = parts.filter(Boolean).join(" · ");
     };
     for (const { cvegeo, ambito, poblacion } of await this.ask(keys, "cvegeo,ambito,poblacion")) {
-      tell(cvegeo, words[ambito], poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants"));
+      tell(cvegeo, words[ambito], inhabitants({ poblacion }));
     }
     const estados = new Set(keys.filter((key) => KINDS[key.length] === "municipio").map((key) => key.slice(0, 2)));
     for (const estado of estados) {
@@ -363,8 +452,21 @@ export class Answers {
     return this.drawRow(answer, rows, cell);
   }
 
+  // The point that a row gives.
+  pointOf({ sent }) {
+    const { latitud, longitud } = this.roles;
+    if (!latitud || !longitud) return null;
+    return latitud === longitud ? readPoint(...sent[latitud].split(/[, ]+/)) : readPoint(sent[latitud], sent[longitud]);
+  }
+
   describe({ sent }) {
     return this.cellsOf(sent).join(", ").slice(0, 200);
+  }
+
+  // What a row says of its place: the same in another list means the same.
+  saidBy(sent) {
+    const cells = Object.entries(this.roles).map(([role, header]) => [role, fold(sent[header] ?? "").trim()]);
+    return JSON.stringify([this.kind, this.areas, cells.filter(([, text]) => text)]);
   }
 
   // Returns the cells that tell the place, or all if there are none.
@@ -381,13 +483,12 @@ export class Answers {
   choose(key, value, place) {
     const question = this.questions.get(key);
     const chosen = place ?? optionsOf(question.answer).find(({ cvegeo }) => cvegeo === value) ?? null;
-    for (const { id } of question.answers) {
-      if (value === undefined) this.decisions.delete(id);
-      else this.decisions.set(id, { place: chosen && { ...chosen } });
-    }
+    const isOwn = isCertain(question.answer) && value === question.answer.cvegeo; // of a certain row
+    if (isOwn && this.valueOf(key) === undefined) return;
     const former = this.latest === key ? undefined : this.questions.get(this.latest);
     this.latest = key;
-    this.changed([question, ...(former ? [former] : [])]);
+    this.decide(question.answers.map(({ id }) => [id, value === undefined || isOwn ? {} : { place: chosen && { ...chosen } }]));
+    if (former) this.showChoices([former]);
   }
 
   // Returns the cells of a row's answer that a decision changes; none if there is none. A row without a place is left as
@@ -396,7 +497,7 @@ export class Answers {
     const answer = this.answers[index];
     const { outcome, place, score } = this.stateOf(answer);
     if (outcome === "apart") return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
-    if (!this.decisions.has(answer.id)) return {};
+    if (!this.decisionOf(answer.id)) return {};
     const more = Object.fromEntries(this.fields.map((name) => [name, String(place?.[name] ?? "")]));
     const solved = answer.outcome === "problem" ? { problem: "" } : {};
     return {
@@ -433,6 +534,24 @@ function optionsOf(answer) {
   if (isCertain(answer)) return [answer];
   const likely = answer.candidates.filter(({ score }) => score >= 1);
   return likely.length ? likely : answer.candidates.slice(0, 1);
+}
+
+// Reads degrees, with minutes and seconds or without. In Mexico the sign is known, and so is which of the two is the latitude.
+function readPoint(...texts) {
+  const degrees = texts.slice(0, 2).map((text = "") => (text.replaceAll(",", ".").match(/\d+(\.\d+)?/g) ?? []).slice(0, 3)
+    .reduce((sum, part, at) => sum + Number(part) / 60 ** at, 0));
+  const [latitud, longitud] = degrees.sort((one, other) => one - other);
+  return latitud > 14 && latitud < 33 && longitud > 86 && longitud < 119 ? { latitud, longitud: -longitud } : null;
+}
+
+// Says how far a place is from a point, if both are known: on a plane, which differs by less than a thousandth within Mexico's
+// municipios.
+function farFrom(point, place) {
+  if (!point || typeof place.latitud !== "number") return "";
+  const [latitud, longitud] = ["latitud", "longitud"].map((name) => ((place[name] - point[name]) * Math.PI) / 180);
+  const width = longitud * Math.cos((((place.latitud + point.latitud) / 2) * Math.PI) / 180);
+  const metres = 6371e3 * Math.hypot(latitud, width);
+  return metres < 1000 ? `${Math.round(metres)} m` : `${count(Number((metres / 1000).toFixed(1)))} km`;
 }
 
 // Where a search begins: in the municipio of the first option, then in its estado.
@@ -484,8 +603,10 @@ export function drawFaults({ faults = [] }) {
     if (found) line.found.push(found);
     lines.set(key, line);
   }
-  return [...lines.values()].map(({ code, given, found }) =>
-    element("span", { className: "fault" }, `${faultNames[code] ?? code}: `, ...partsOf(code, given, found)));
+  const drawn = [...lines.values()].map(({ code, given, found }) =>
+    element("span", { className: "fault" }, faultNames[code] ?? code,
+      element("span", { className: "detail" }, ": ", ...partsOf(code, given, found))));
+  return drawn.length ? [element("span", { className: "faults" }, ...drawn)] : [];
 }
 
 function partsOf(code, given, found) {

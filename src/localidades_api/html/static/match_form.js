@@ -29,7 +29,8 @@ async function explain(problem) {
   if (lacksColumns(problem)) {
     const others = (problem.sheets ?? []).filter((name) => name !== problem.sheet).slice(0, 10);
     error.textContent = words.noColumn + (others.length ? say("orSheet", { sheets: others.join(", ") }) : ".");
-  } else if (problem.detail) {
+  } else if (problem.sentence) error.textContent = problem.sentence;
+  else if (problem.detail) {
     error.replaceChildren(...sentenceOf(problem.detail));
   } else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
 }
@@ -122,4 +123,11 @@ byId("csv").addEventListener("click", () => run(async (signal) => (await load())
 byId("open").addEventListener("click", () => run(async (signal) => (await load()).downloadText(signal, true)));
 byId("copy").hidden = !navigator.clipboard;
 byId("copy").addEventListener("click", () => run(async () => (await load()).copy()));
+byId("save-decisions").addEventListener("click", async () => (await load()).saveDecisions());
+byId("open-decisions").addEventListener("click", () => byId("decisions").click());
+byId("decisions").addEventListener("change", () => run(async () => {
+  const [chosen] = byId("decisions").files;
+  if (chosen) await (await load()).openDecisions(chosen);
+  byId("decisions").value = ""; // the same may be opened again
+}));
 byId("restart").addEventListener("click", async () => (await load()).restart());

@@ -28,7 +28,8 @@ export class ResultMap {
     });
     byId("result").addEventListener("decide", () => this.show());
     byId("result").addEventListener("map", (event) => {
-      const { question, options } = /** @type {CustomEvent} */ (event).detail;
+      const { question, options, point } = /** @type {CustomEvent} */ (event).detail;
+      this.point = point;
       this.options = new Map(options.map(({ cvegeo }, at) => [cvegeo, String(at + 1)]));
       details.open = false;
       question.querySelector(".on-map").after(frame);
@@ -60,6 +61,11 @@ export class ResultMap {
       type: "Feature", geometry: { type: "Point", coordinates: [longitud, latitud] },
       properties: { cvegeo, nombre: options ? `${places.get(cvegeo)}. ${nombre}` : nombre, said: places.get(cvegeo) },
     }));
+    if (options && this.point) {
+      const { latitud, longitud } = this.point;
+      const properties = { cvegeo: "", nombre: words.rowPoint, said: words.rowPoint };
+      this.features.push({ type: "Feature", geometry: { type: "Point", coordinates: [longitud, latitud] }, properties });
+    }
     map.getSource("matched")?.setData(collection(this.features));
     map.setLayerZoomRange("matched-names", options ? 0 : NAMED, 24);
     const text = places.size > MOST ? say("firstPlaces", { count: count(MOST) }) : amount(shown.length, "onePlace", "places");
@@ -87,6 +93,7 @@ export class ResultMap {
 
   /** @param {Record<string, any>} place */
   tell({ cvegeo, nombre, said }) {
+    if (!cvegeo) return; // the point of the row
     const link = this.answers.link({ id: Number(cvegeo), cvegeo });
     details.getElementsByClassName("told")[0].replaceChildren(element("strong", {}, said), " → ", nombre, " ", link);
   }
@@ -105,7 +112,7 @@ export class ResultMap {
       {
         id: "matched", type: "circle", source: "matched",
         paint: {
-          "circle-color": ring, "circle-radius": ["interpolate", ["linear"], ["zoom"], 4, 4, 10, 8],
+          "circle-color": ["case", ["==", ["get", "cvegeo"], ""], text, ring], "circle-radius": ["interpolate", ["linear"], ["zoom"], 4, 4, 10, 8],
           "circle-stroke-color": halo, "circle-stroke-width": 1.5,
         },
       },

@@ -17,6 +17,24 @@ export class Steps {
     before.addEventListener("click", () => this.move(-1));
     after.addEventListener("click", () => this.move(1));
     document.addEventListener("keydown", (event) => this.press(event));
+    result.addEventListener("undo", (event) => this.reopen(/** @type {CustomEvent} */ (event).detail));
+    section.addEventListener("click", (event) => { // what differs is folded into a line there
+      const faults = /** @type {Element} */ (event.target).closest(".faults");
+      if (!faults || !this.isSingle) return;
+      event.preventDefault();
+      faults.classList.toggle("whole");
+    });
+    // Who points at an option on a telephone goes on; the keys of a radio button may pass over others.
+    section.addEventListener("pointerdown", () => { this.isPointed = true; });
+    section.addEventListener("keydown", () => { this.isPointed = false; });
+    section.addEventListener("change", ({ target }) => {
+      if (this.isPointed && this.isSingle && /** @type {HTMLInputElement} */ (target).value !== "none") this.move(1);
+    });
+  }
+
+  // Whether one question is shown at a time.
+  get isSingle() {
+    return steps.offsetParent !== null;
   }
 
   // Begins with the first of some questions, which have been drawn.
@@ -39,7 +57,16 @@ export class Steps {
   move(step) {
     const at = questions().indexOf(this.current) + step;
     if (at === questions().length && at < this.total) /** @type {HTMLElement} */ (section.querySelector(".more")).click();
-    const question = questions()[at];
+    this.go(questions()[at]);
+  }
+
+  // Goes to the question whose decision was undone, wherever it is drawn.
+  reopen(question) {
+    const input = question && section.querySelector(`input[name="row-${question.answer.number}"]`);
+    this.go(input?.closest(".question"));
+  }
+
+  go(question) {
     if (!question) return;
     this.mark(question);
     question.classList.remove("folded");
@@ -50,8 +77,13 @@ export class Steps {
   // Keys count while there is a result, wherever the focus is, but not while somebody types.
   press(event) {
     const { target, key } = event;
-    if (result.hidden || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (result.hidden || event.altKey) return;
     if (target.matches("textarea, select, input:not([type=radio], [type=checkbox], [type=file])")) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (key !== "z" || byId("undo").disabled) return;
+      event.preventDefault();
+      return byId("undo").click();
+    }
     if (target.closest("#every")) return;
     const isInside = Boolean(target.closest(".question"));
     const isArrow = target.matches(".question") && ["ArrowDown", "ArrowUp"].includes(key);

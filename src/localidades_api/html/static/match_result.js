@@ -6,8 +6,8 @@ import { ResultMap } from "./match_map.js";
 import { Rows } from "./match_table.js";
 import { XLSX } from "./match_source.js";
 import { Steps } from "./match_questions.js";
-import { byId, count, say, words } from "./match_texts.js";
-import { digestOf, discard, find, keep } from "./match_storage.js";
+import { amount, byId, count, say, words } from "./match_texts.js";
+import { digestOf, find, findSame, isTaken, keepWork, newer } from "./match_storage.js";
 
 const [form, file, meter, progress] = [byId("match"), byId("file"), byId("meter"), byId("progress")];
 const DEFAULT_FIELDS = form.dataset.fields;
@@ -26,24 +26,67 @@ addEventListener("beforeunload", (event) => {
 byId("result").addEventListener("questions", () => steps.begin(answers.asked.length));
 byId("result").addEventListener("decide", async () => {
   isKept = false;
-  isKept = await keepWork().then(() => true, () => false);
+  isKept = await keep().then(() => true, () => false);
+});
+const tabs = new BroadcastChannel("match"); // other tabs of this browser, which may have the same list
+tabs.addEventListener("message", ({ data: { key, rows } }) => {
+  if (key === sent?.list.key) answers.merge(rows);
 });
 
+// What is decided of the rows that are shown, each with what it says of its place.
+const decided = () => answers.answers.filter(({ id }) => answers.decisions.has(id))
+  .map(({ id, said }) => [id, { ...answers.decisions.get(id), said }]);
+
 // Keeps the list and what is decided of it in this browser, also of rows that aren't shown: those of another sheet.
-async function keepWork() {
+async function keep() {
   const work = sent;
-  const { list } = work;
-  const left = answers.left().length;
-  const shown = answers.answers.map(({ id }) => [id, answers.decisions.get(id)]);
-  const known = await find("decisions", list.key);
-  const rows = [...new Map([...known?.rows ?? [], ...shown])].filter(([, decision]) => decision);
-  if (!rows.length) {
-    work.isListKept = false;
-    return discard(list.key);
-  }
-  await keep("decisions", { key: list.key, name: list.name, when: Date.now(), left, rows });
-  if (!work.isListKept) await keep("lists", list);
+  const { list, isListKept } = work;
+  const { all, fresh } = await keepWork(list, { left: answers.left().length, rows: decided(), isListKept });
   work.isListKept = true;
+  if (fresh.length) tabs.postMessage({ key: list.key, rows: fresh });
+  if (work === sent) answers.merge(all);
+}
+
+// Saves what is decided, for somebody else with the same list.
+export function saveDecisions() {
+  const rows = decided().filter(([, decision]) => isTaken(decision));
+  save(new Blob([JSON.stringify({ decisions: rows })], { type: "application/json" }), `-${words.decisionsEnding}.json`, sent.name);
+}
+
+// Takes the decisions that somebody else has saved, of the same rows or of rows that say the same.
+export async function openDecisions(file) {
+  const rows = await file.text().then((text) => JSON.parse(text).decisions.filter(isDecision)).catch(() => null);
+  if (!rows) throw Object.assign(new Error("refused"), { sentence: words.noDecisions });
+  const [byRow, bySaid] = [new Map(rows), new Map(rows.map(([, decision]) => [decision.said, decision]))];
+  const { taken, conflicts } = answers.adopt(({ id, said }) => byRow.get(id) ?? bySaid.get(said));
+  const numbers = conflicts.slice(0, 10).map(({ number }) => count(number)).join(", ");
+  byId("kept").textContent = [amount(taken, "openedOne", "opened"),
+    ...(conflicts.length ? [say(conflicts.length === 1 ? "conflict1" : "conflicts", { count: count(conflicts.length), rows: numbers })] : [])].join(" ");
+  byId("kept").scrollIntoView({ block: "center" });
+}
+
+// Whether the file has a decision there, and not something else.
+function isDecision([id, decision]) {
+  const { place, said } = decision;
+  const isPlace = place === null || (/^\d{2}(\d{3}(\d{4})?)?$/.test(place?.cvegeo) && typeof place.label === "string");
+  return isPlace && typeof id === "string" && typeof said === "string";
+}
+
+// Offers what was decided of rows of other lists that say the same.
+async function offerSame() {
+  const open = answers.answers.filter(({ id }) => !answers.decisionOf(id));
+  const found = await findSame(sent.list.key, new Set(open.map(({ said }) => said)));
+  const rows = open.filter(({ said, cvegeo }) => found.has(said) && found.get(said).place?.cvegeo !== cvegeo);
+  byId("reuse").hidden = !rows.length;
+  const [text, take] = /** @type {Iterable<HTMLElement>} */ (byId("reuse").children);
+  const names = [...new Set(rows.map(({ said }) => found.get(said).from).filter(Boolean))].slice(0, 3);
+  const of = names.length ? ` (${names.join(", ")})` : "";
+  text.textContent = amount(rows.length, "sameOne", "sameRows") + of;
+  take.onclick = () => {
+    byId("reuse").hidden = true;
+    answers.adopt((answer) => (rows.includes(answer) ? found.get(answer.said) : undefined));
+    byId("undo").focus();
+  };
 }
 
 // Begins the same list anew, without what was decided.
@@ -83,8 +126,10 @@ export async function match(source, signal) {
   const request = await source.request();
   request.query.set("sure", String(byId("sure").valueAsNumber / 100));
   const columns = ["outcome", "cvegeo", ...chosenColumns()];
-  const fields = [...new Set([...DEFAULT_FIELDS.split(","), ...columns])].filter((name) => !MEMBERS.includes(name));
-  request.query.set("fields", fields.join(","));
+  const fields = [...DEFAULT_FIELDS.split(","), ...columns].filter((name) => !MEMBERS.includes(name));
+  const { roles = {}, kind: rowsAre } = source.found ?? {};
+  if (roles.latitud && roles.longitud) fields.push("latitud", "longitud"); // how far the options are
+  request.query.set("fields", [...new Set(fields)].join(","));
   request.query.set("answer_columns", columns.join(","));
   request.query.set("summary", "true");
   if (form.dataset.release) request.query.set("release", form.dataset.release);
@@ -111,13 +156,13 @@ export async function match(source, signal) {
   const list = { key, name: chosen?.name, blob: chosen, text: byId("rows").value, options: source.options };
   sent = { ...request, name: chosen?.name, list, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
-  for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
-  const { headers } = request;
+  for (const [id, decision] of newer(known?.rows ?? [], answers.decisions)) answers.decisions.set(id, decision);
   const sheet = response.headers.get("Sheet-Name");
-  await answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind, sheet });
+  await answers.show(received, { roles, areas: source.areas, release: request.query.get("release"), fields, kind: rowsAre, sheet });
   table.show();
   // What was kept is of the options that this match has.
-  if (known && answers.answers.some(({ id }) => answers.decisions.has(id))) await keepWork().catch(() => {});
+  if (known && answers.answers.some(({ id }) => answers.decisionOf(id))) await keep().catch(() => {});
+  await offerSame().catch(() => {}); // a private window may keep nothing
   byId("resume").hidden = true;
   offerAreas(source, received.filter(isCertain));
   shown.show({ isOther: true });
@@ -161,7 +206,8 @@ async function written(format, signal) {
 export async function downloadWorkbook(signal) {
   const { change } = await import("./workbook.js"); // which a CSV file doesn't need
   const { content, headerRow, columns: places } = await written("xlsx", signal);
-  save(await change(content, headerRow, places, (index) => answers.changesOf(index), answers.countInFile()), ".xlsx", sent.name);
+  const changes = (index) => answers.changesOf(index);
+  save(await change(content, headerRow, places, changes, answers.countInFile()), `-${words.ending}.xlsx`, sent.name);
 }
 
 // Saves the rows as CSV, or only those that have no key.
@@ -181,7 +227,7 @@ export async function downloadText(signal, isOpenOnly = false) {
   const records = isOpenOnly ? all.filter((_, index) => answers.isOpen(index)) : all;
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
   const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
-  save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
+  save(new Blob([table], { type: "text/csv" }), `-${words.ending}.csv`, sent.name);
 }
 
 // Copies the outcome, the key and the place of each row, to be pasted beside the first one: the rows of a sheet keep their
@@ -207,7 +253,7 @@ function delimiterOf(text) {
 function save(content, ending, name = "") {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
-  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }

@@ -186,7 +186,7 @@ export class Source {
     this.tell(answer.ok ? null : found);
   }
 
-  // Returns what to send: the body and its type, the query that says how to read it, and the columns that tell the place.
+  // Returns what to send: the body and its type, and the query that says how to read it.
   async request(limit = Infinity) {
     const { isWorkbook } = this;
     const query = new URLSearchParams();
@@ -195,13 +195,12 @@ export class Source {
     if (kind.value) query.set("kind", kind.value);
     // The service takes a column or an area.
     for (const [role, text] of [...this.named, ...Object.entries(this.areas)]) query.set(role, text);
-    const headers = Object.values(this.found?.roles ?? {});
-    if (isWorkbook) return { body: file.files[0], type: XLSX, query, headers };
+    if (isWorkbook) return { body: file.files[0], type: XLSX, query };
     /** @type {Blob} */
     let body = file.files[0] ?? new Blob([MARK, csvOfPasted(rows.value)]); // without the mark, it would be windows-1252
     const isCut = body.size > limit;
     if (isCut) body = body.slice(0, cut(bytes.decode(await body.slice(0, limit).arrayBuffer())).length);
-    return { body, type: "text/csv", query, headers, isCut };
+    return { body, type: "text/csv", query, isCut };
   }
 
   // The number of rows, as far as it is known.

@@ -7,7 +7,8 @@
  *   meter: HTMLProgressElement, sheet: HTMLSelectElement, "header-row": HTMLInputElement, kind: HTMLSelectElement,
  *   headless: HTMLInputElement, "of-estado": HTMLSelectElement, "of-municipio": HTMLSelectElement,
  *   sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement, difference: HTMLSelectElement,
- *   accept: HTMLButtonElement, copy: HTMLButtonElement, open: HTMLButtonElement, placed: HTMLDetailsElement,
+ *   accept: HTMLButtonElement, copy: HTMLButtonElement, undo: HTMLButtonElement,
+ *   decisions: HTMLInputElement & { files: FileList }, open: HTMLButtonElement, placed: HTMLDetailsElement,
  *   workbook: HTMLButtonElement, csv: HTMLButtonElement, roles: HTMLTemplateElement, words: HTMLTemplateElement, outcomes: HTMLTemplateElement,
  *   faults: HTMLTemplateElement, example: HTMLTemplateElement, sentences: HTMLTemplateElement,
  * }} Elements what the page has, by id; any other is an HTMLElement

@@ -96,8 +96,9 @@ function valuesOf(form, names) {
 const MOST = 8; // suggestions
 
 // Suggests places while somebody types; the script for it is loaded when the field gets the focus. A page may do something
-// else with the chosen place, if it takes the event `choose`.
-export function offerSuggestions(input) {
+// else with the chosen place, if it takes the event `choose`; `describe` returns what an option says besides its label.
+/** @param {(place: any) => string[]} describe */
+export function offerSuggestions(input, describe = () => []) {
   const label = /** @type {Element} */ (document.querySelector(`label[for="${input.id}"]`));
   const options = element("ul", {
     id: `${input.id}-suggestions`, className: "suggestions", ariaLabel: label.textContent, hidden: true,
@@ -107,15 +108,18 @@ export function offerSuggestions(input) {
   input.after(options, status);
   Object.assign(input, { role: "combobox", ariaExpanded: "false" });
   const wait = () => input.addEventListener("focus", start, { once: true });
-  const start = () => suggestPlaces(input, options, status).catch(wait); // the script did not come: with the next focus
+  const start = () => suggestPlaces(input, options, status, describe).catch(() => { // the script did not come: with the next focus
+    status.textContent = input.dataset.failed ?? "";
+    wait();
+  });
   if (document.activeElement === input) start();
   else wait();
 }
 
-async function suggestPlaces(input, options, status) {
+async function suggestPlaces(input, options, status, describe) {
   const before = input.value;
   const { Combobox, read } = await import("./localidad-field.js");
-  const { suggest, kinds = "", none, near } = input.dataset;
+  const { suggest, kinds = "", none, failed = "", near } = input.dataset;
   const combobox = new Combobox(input, options, status, {
     pause: 0,
     choosingKeys: ["Enter"],
@@ -133,8 +137,8 @@ async function suggestPlaces(input, options, status) {
       }
       return [...found.values()].slice(0, MOST);
     },
-    label: (place) => [place.label, input.dataset[place.kind]].filter(Boolean).join(" · "),
-    announce: (count, error) => (count || error ? "" : none),
+    label: (place) => [place.label, input.dataset[place.kind], ...describe(place)].filter(Boolean).join(" · "),
+    announce: (count, error) => (error ? failed : count ? "" : none),
     choose(place) {
       if (!input.dispatchEvent(new CustomEvent("choose", { detail: place, cancelable: true }))) {
         input.value = place.label;

@@ -724,12 +724,12 @@ def test_summary_has_values_that_programs_read_without_computing(*, is_sheet: bo
         (None, None), (None, None),
         ("idéntica", 2), ("con diferencias menores", 0), ("por decidir", 0), ("no encontrada", 0), ("ilegible", 0),
         ("elegida", 0), ("aceptada sin revisar", 0), ("ninguna de las opciones", 0),
-        ("totales y notas, sin cambios", 0), ("Filas", 2),
+        ("sin lugar, sin cambios", 0), ("Filas", 2),
     ]  # fmt: skip
     formulas = dict(
         cast("Iterator[tuple[str, str]]", with_summary(data, summary)["Resumen"].iter_rows(values_only=True))
     )
-    assert formulas["totales y notas, sin cambios"] == "=B18-SUM(B9:B16)"
+    assert formulas["sin lugar, sin cambios"] == "=B18-SUM(B9:B16)"
 
 
 @pytest.mark.parametrize("is_saved", [False, True])

@@ -158,17 +158,22 @@ class XlsxReader(TableReader):
                     break
             elif error is None:
                 error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
-        if headless is not None and (self._named_row == 0 or not found):
+        if headless is not None and self._is_headless(found, headless):
             found = [headless]
         if self._excess and not any(begin_of_answers(one.columns) is not None for one in found):
             raise UnreadableBodyError(self._excess)
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
+        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles, _ = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
         yield from self._mention_lists(others)
+
+    def _is_headless(self, found: Sequence["_Header"], headless: "_Header") -> bool:
+        """Return whether a sheet has no header, though the cells below its first row may name columns."""
+        first = headless.sheet, headless.first_row
+        return self._named_row == 0 or all((header.sheet, header.number) == first for header in found)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
         """Note which of some sheets have a list of the same kind, which nobody has asked for."""
@@ -218,7 +223,7 @@ class XlsxReader(TableReader):
         except UnreadableBodyError as error:
             sample = describe_refused([""] * len(first), self._roles, {}, rows)
             raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
-        return _Header(sheet, 0, assignment, columns)
+        return _Header(sheet, 0, assignment, columns, first_row=first.number)
 
     def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
         """Describe a sheet without a header: with its widest row as one, if it has any."""
@@ -420,6 +425,7 @@ class _Header(NamedTuple):
     assignment: Assignment
     columns: list[str]
     titles: Sequence[str] = ()
+    first_row: int = 0  # of a sheet without a header
 
 
 class _MergedCells:

@@ -135,6 +135,25 @@ def test_column_of_an_earlier_answer_can_be_named(hidalgo: NameIndex, places: Ta
     assert read(hidalgo, header, rows, named={"nombre": "match_label"})[1] == {"nombre": "match_label"}
 
 
+@pytest.mark.parametrize(("every", "kind"), [(2, "localidad"), (3, "municipio")])
+def test_half_of_the_cells_must_be_places_unless_the_header_says_so(
+    hidalgo: NameIndex, places: Table, every: int, kind: str
+) -> None:
+    rows = [
+        (name if at % every == 0 else f"Zzyx Qwert {at}", municipio) for at, (name, municipio, *_) in enumerate(places)
+    ]
+    assert read(hidalgo, ("Paraje", "Municipio"), rows)[0] == kind
+    assert read(hidalgo, ("Comunidad o paraje", "Municipio"), rows)[0] == "localidad"
+
+
+def test_sheet_that_begins_with_a_place_has_no_header(hidalgo: NameIndex) -> None:
+    """By the cells below it, the first row could be the header of estados."""
+    data = workbook_of(("Pachuca de Soto", "Hgo."), ("Tulancingo", "Hgo."), ("Actopan", "Hgo."))
+    found = [row.cells for row in open_rows(data, XLSX, answer=partial(answer_sample, hidalgo))]
+    assert found[0] == {"nombre": "Pachuca de Soto", "estado": "Hgo."}
+    assert len(found) == 3
+
+
 def test_only_the_first_rows_count(hidalgo: NameIndex, places: Table) -> None:
     rows = [("A-1 B", "Actopan")] * 250 + [(name, municipio) for name, municipio, *_ in places]
     assert read(hidalgo, ("Dato", "Municipio"), rows)[0] == "municipio"

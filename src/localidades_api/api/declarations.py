@@ -1,4 +1,4 @@
-"""What routes declare of their responses for the OpenAPI document: headers, problems, and responses that are alike."""
+"""The responses that routes declare for the OpenAPI document: headers, problems, and sets that several routes share."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -31,7 +31,7 @@ Read = Callable[[IO[bytes], AnswerRows | None], RowReader]
 
 
 class Answering(NamedTuple):
-    """What answers rows, and some of the first to find their columns."""
+    """The functions that answer rows: all of them, and a sample of the first ones, by which columns are found."""
 
     some: AnswerSome
     sample: AnswerRows | None = None

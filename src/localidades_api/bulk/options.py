@@ -1,4 +1,4 @@
-"""How rows are read and matched: the options of the command `match`, of `Catalogue.match`, and of the API's queries."""
+"""The options of a match, declared once for the command `match`, `Catalogue.match` and the queries of the API."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ _AreaColumn = Annotated[
 
 
 class ReadingOptions(BaseModel):
-    """How a body or a file of rows is read: a column is guessed from its header unless it is named."""
+    """The options of reading a body or a file of rows: a column is guessed unless it is named."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,7 +67,7 @@ class ReadingOptions(BaseModel):
 
 
 class MatchReadingOptions(ReadingOptions):
-    """How rows to be matched are read."""
+    """The options of reading rows to be matched."""
 
     nombre: Column = None
     municipio: _AreaColumn = None
@@ -98,7 +98,7 @@ class WordingOptions(BaseModel):
 
 
 class MatchOptions(MatchReadingOptions, WordingOptions):
-    """How rows are read, matched and answered."""
+    """The options of reading, matching and answering rows."""
 
     sure: Annotated[
         float,

@@ -48,9 +48,9 @@ _MAX_COLUMNS = 60
 _MAX_MATCHED_COLUMNS = 10
 _FEW, _HALF, _MOST = 0.3, 0.5, 0.8  # shares of cells
 _AREA_ROLES = ("municipio", "cve_mun", "estado")
-# What a column without a role may say of rows of a kind.
+# The roles that an unused column of a list of each kind may have.
 _OPEN_ROLES = {"localidad": ("estado", "municipio"), "municipio": ("estado", "nombre"), "estado": ("nombre",)}
-# Places, but not those that the rows are about.
+# Headers of places that the rows are not about.
 _OTHER_PLACES = re.compile(
     r"(?:^|_)(?:cabecera|capital|sede|distrito|region|jurisdiccion|nacimiento|origen|procedencia)"
 )
@@ -130,7 +130,7 @@ class _Search:
         return [at for at, header in every if at not in used and header not in self._left_out]
 
     def run(self) -> Mapping[str, int]:
-        """Return the columns that the cells tell, by role."""
+        """Return the column of each role that is found by its cells."""
         self._rows = [[_text_of(value) for value in row] for row in self._sampled.rows()]
         before = dict(self._columns)
         if self._open.issuperset(POINT):
@@ -246,7 +246,7 @@ class _Search:
                 is_homonym = answer["outcome"] == "ambiguous" and not answer["faults"] and "municipio" in row
                 is_similar = answer["outcome"] == "ambiguous" and is_loose
                 found += answer["outcome"] in {"exact", "sure"} or is_homonym or is_similar
-            if not found and not is_loose:  # texts that are no places take longest
+            if not found and not is_loose:  # texts without a place take longest
                 break
         return found / len(rows)
 

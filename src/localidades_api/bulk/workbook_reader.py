@@ -49,7 +49,7 @@ _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_SAMPLED = 20_000  # cells
 _MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
-_MAX_OTHERS = 10  # sheets that are looked at besides the one that is read
+_MAX_OTHERS = 10  # other sheets that are searched for a list
 _MAX_TITLES = 20  # rows, the header among them
 _TOO_LARGE = "The workbook is larger than 20 MB: save its sheet as CSV (UTF-8)."
 _UNPACKS_TOO_LARGE = (
@@ -176,7 +176,7 @@ class XlsxReader(TableReader):
         return self._named_row == 0 or all((header.sheet, header.number) == first for header in found)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
-        """Note which of some sheets have a list of the same kind, which nobody has asked for."""
+        """Note which other sheets have a list of the same kind."""
         lists: list[Sheet] = []
         for sheet in sheets:
             with suppress(WorkbookError, *DAMAGE):  # it is only copied
@@ -271,7 +271,7 @@ class XlsxReader(TableReader):
     def _by_cells(
         self, sheet: Sheet, rows: Sequence[SheetRow], best: "_Header | None"
     ) -> Generator[None, None, "_Header | None"]:
-        """Return a header with the columns that the cells below it tell; if none is known, that of the widest row."""
+        """Return a header whose columns are found by the cells below it; by default it is the widest row."""
         if best is None and (not rows or self._named_row == 0):
             return None
         if best is None:

@@ -18,6 +18,7 @@ PLACES = """
     60020001  | Colima                 | Colima                   | Colima               | 137383
     70090005  | Las Amarillas          | Arriaga                  | Chiapas              | 3
     70340020  | Sinaloa                | Frontera Comalapa        | Chiapas              | 30
+    90030001  | Coyoacán               | Coyoacán                 | Ciudad de México     | 614447
     130240001 | Huasca de Ocampo       | Huasca de Ocampo         | Hidalgo              | 600
     130630099 | Los Borregos           | Tepeji del Río de Ocampo | Hidalgo              | 5
     140600001 | Mexticacán             | Mexticacán               | Jalisco              | 3482
@@ -77,6 +78,12 @@ def index(index_of: Callable[..., NameIndex]) -> NameIndex:
             for municipio in ("No especificado", "S/D", "N/A", "Se ignora", "Sin municipio")
         ),
         (MatchRow("Mexticacán", "Mexticacán", "No aplica"), 140600001, True, []),
+        # The country in the place of an estado, and an estado in that of a municipio.
+        *(
+            (MatchRow("Zapopan", "Zapopan", country), ZAPOPAN, True, [])
+            for country in ("MX", "Estados Unidos Mexicanos", "República Mexicana")
+        ),
+        *((MatchRow("Coyoacán", estado, "CDMX"), 90030001, True, []) for estado in ("CDMX", "Ciudad de México")),
         # Lines.
         *(
             (MatchRow(line), ZAPOPAN, True, [])
@@ -137,7 +144,7 @@ def test_estado_has_no_word_missing_or_added(index: NameIndex, nombre: str, id_:
         (MatchRow("San Agustín Etla", estado="Oaxaca"), [20084], "exact"),
         (MatchRow("Tijuana", estado="California"), [2004], "ambiguous"),
         (MatchRow("Tijuana", estado="Vaja California"), [2004], "sure"),
-        (MatchRow("Tijuana", estado="N/A"), [2004], "exact"),
+        *((MatchRow("Tijuana", estado=country), [2004], "exact") for country in ("N/A", "MX", "México")),
         (MatchRow("Tototlán [Fumigaciones]", estado="Jalisco"), [14105], "ambiguous"),
         (MatchRow("No especificado", estado="Jalisco"), [], "none"),
         (MatchRow("Zapopan / Jalisco"), [14120], "exact"),

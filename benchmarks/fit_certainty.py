@@ -41,12 +41,7 @@ WEIGHTS = {
     "same name": 1.0, "with key": 0.3, "wrong key": 0.006, "key of another": 0.006,
 }  # fmt: skip
 # Of all rows: those that a register has by mistake.
-SHARES = {
-    "withheld": 0.02,
-    "wrong area": 0.005,
-    "another name": 0.005,
-    "filler": 0.001,
-}
+SHARES = {"withheld": 0.02, "wrong area": 0.005, "another name": 0.005, "filler": 0.001}
 # Rows about municipios have coefficients of their own. One in a hundred names a municipio that the release lacks: the
 # sample withholds one in five.
 AREA_WEIGHTS = {f"municipio: {form}": often for form, often in FORMS.items()}

@@ -286,10 +286,7 @@ def main() -> None:
     command = (*limited, *DEPLOYED.command) if arguments.hostile else DEPLOYED.command
 
     def measure() -> None:
-        with (
-            seeded_postgres(None) as (folder, url),
-            start(Contender(DEPLOYED.title, command), url, folder) as server,
-        ):
+        with seeded_postgres(None) as (folder, url), start(Contender(DEPLOYED.title, command), url, folder) as server:
             server.await_pages_held(workers=2)
             while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the index of names is being fetched
                 time.sleep(1)

@@ -20,12 +20,7 @@ def upgrade() -> None:
         sa.Column("states", sa.Integer, nullable=False),
         sa.Column("municipalities", sa.Integer, nullable=False),
         sa.Column("localities", sa.Integer, nullable=False),
-        sa.Column(
-            "published_at",
-            sa.DateTime(timezone=True),
-            nullable=False,
-            server_default=sa.func.clock_timestamp(),
-        ),
+        sa.Column("published_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.clock_timestamp()),
         sa.Column(
             "retired_at",
             sa.DateTime(timezone=True),
@@ -57,12 +52,7 @@ def upgrade() -> None:
         ),
         sa.Column("release", sa.Text, nullable=False, comment="Names stay here when their releases are retired"),
         sa.Column("previous", sa.Text),
-        sa.Column(
-            "published_at",
-            sa.DateTime(timezone=True),
-            nullable=False,
-            server_default=sa.func.clock_timestamp(),
-        ),
+        sa.Column("published_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.clock_timestamp()),
         sa.Column("action", sa.Text, nullable=False, comment="import, or publish for the command"),
         sa.Column("role", sa.Text, nullable=False, server_default=sa.text("SESSION_USER")),
         sa.Column("account", sa.Text, nullable=False, comment="user@host, as the command's machine says"),
@@ -124,10 +114,7 @@ def upgrade() -> None:
         "localities",
         sa.Column("release_id", sa.Integer, nullable=False),
         sa.Column(
-            "position",
-            sa.Integer,
-            nullable=False,
-            comment="Place in the list of the release, from 1: clave, then id",
+            "position", sa.Integer, nullable=False, comment="Place in the list of the release, from 1: clave, then id"
         ),
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("municipio_id", sa.Integer, nullable=False),

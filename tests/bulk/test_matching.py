@@ -227,8 +227,7 @@ def test_row_whose_key_is_lost_is_matched_by_its_name(index: NameIndex, key: str
 
 
 @pytest.mark.parametrize(
-    ("ageb", "key"),
-    [("140390001001A", "140390001"), ("1403900010019004", "140390001"), ("503800010101", "050380001")],
+    ("ageb", "key"), [("140390001001A", "140390001"), ("1403900010019004", "140390001"), ("503800010101", "050380001")]
 )
 def test_key_of_an_ageb_or_a_block_is_that_of_its_locality(index: NameIndex, ageb: str, key: str) -> None:
     found = answer(index, f"cvegeo\n{ageb}\n")

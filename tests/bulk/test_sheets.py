@@ -289,8 +289,7 @@ def test_pronunciation_is_not_part_of_a_text() -> None:
     inline = sheet_of(cells("nombre"), f'<row r="2"><c r="A2" t="inlineStr">{spoken}</c></row>')
     assert read(inline) == [{"nombre": "Zapopan"}]
     shared = edited(
-        shared_texts("nombre", "Zapopan"),
-        {TEXTS: lambda xml: xml.replace(b"<t>Zapopan</t>", spoken[4:-5].encode())},
+        shared_texts("nombre", "Zapopan"), {TEXTS: lambda xml: xml.replace(b"<t>Zapopan</t>", spoken[4:-5].encode())}
     )
     assert read(shared) == [{"nombre": "Zapopan"}]
 

@@ -525,11 +525,7 @@ def test_four_concurrent_downloads_per_client(server: str, large: str, tmp_path:
 
 def test_four_concurrent_senders_of_rows_per_client(tmp_path: Path) -> None:
     fields = ("Content-Length: 1000", "Expect: 100-continue", "Connection: close")
-    with (
-        recording() as (origin, _),
-        running_nginx(origin, tmp_path, TOLD) as front,
-        ExitStack() as stack,
-    ):
+    with recording() as (origin, _), running_nginx(origin, tmp_path, TOLD) as front, ExitStack() as stack:
 
         def begin_sending(target: str, client: str) -> bytes:
             sender = stack.enter_context(connect(front.base))

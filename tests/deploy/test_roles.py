@@ -11,15 +11,7 @@ from alembic import command
 from localidades_api.database.models import VERSION_TABLE, metadata
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
-from tests.support.postgres import (
-    alembic_config,
-    execute,
-    grant_roles,
-    locked,
-    name_of,
-    new_database,
-    own_name,
-)
+from tests.support.postgres import alembic_config, execute, grant_roles, locked, name_of, new_database, own_name
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
 

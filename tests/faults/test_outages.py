@@ -111,10 +111,7 @@ async def test_no_old_connection_is_used_after_packet_loss(primary: Server, trut
 
 async def test_service_started_without_the_server_serves_once_it_is_up(primary: Server, truth: Truth) -> None:
     await primary.stop(FAST)
-    async with (
-        service(primary.url(), probe="/livez") as live,
-        trial(live, lookups(truth), primary) as tried,
-    ):
+    async with service(primary.url(), probe="/livez") as live, trial(live, lookups(truth), primary) as tried:
         await asyncio.sleep(2)
         assert tried.load.count("refused") == len(tried.load.outcomes)
         await primary.start()

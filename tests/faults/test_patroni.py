@@ -123,10 +123,7 @@ async def test_killed_primary_is_replaced_and_returns_as_a_standby(failover: Fai
 
 @pytest.mark.tail
 async def test_partitioned_primary_is_replaced_and_returns_as_a_standby(failover: Failover) -> None:
-    async with (
-        failover.cluster.never_two_primaries(),
-        failover.trial(NEXT[3]) as (_, lost),
-    ):
+    async with failover.cluster.never_two_primaries(), failover.trial(NEXT[3]) as (_, lost):
         began = time.monotonic()
         failover.cluster.cut(lost)
         await failover.publish_soon(NEXT[3], since=began)

@@ -42,10 +42,7 @@ async def connect_to_every(base: str, *servers: Server) -> None:
 
 async def test_reads_go_to_standbys_or_else_to_the_primary(primary: Server, standby: Server, truth: Truth) -> None:
     url = address_of(primary.port, standby.port)
-    async with (
-        service(url) as live,
-        trial(live, lookups(truth), primary, standby) as tried,
-    ):
+    async with service(url) as live, trial(live, lookups(truth), primary, standby) as tried:
         await tried.ordinary()
         assert await primary.service_connections() == 0
         assert await standby.service_connections() > 0
@@ -81,10 +78,7 @@ async def test_lost_primary_is_replaced_by_the_promoted_standby(
 async def test_primary_losing_packets_is_left_for_the_standby(
     primary: Server, standby: Server, truth: Truth, away: float
 ) -> None:
-    async with (
-        proxied(primary.port) as network,
-        service(address_of(network.port, standby.port, prefer="any")) as live,
-    ):
+    async with proxied(primary.port) as network, service(address_of(network.port, standby.port, prefer="any")) as live:
         await connect_to_every(live.base, primary, standby)
         async with trial(live, lookups(truth), primary, standby) as tried:
             await tried.ordinary()
@@ -209,10 +203,7 @@ async def test_promoted_standby_without_the_release_serves_the_previous_one(
 async def test_read_cancelled_by_a_standby_is_retried(primary: Server, standby: Server, truth: Truth) -> None:
     await slow_down(primary, 0.1)
     await standby.catch_up(primary)
-    async with (
-        service(standby.url()) as live,
-        trial(live, lookups(truth), standby, rate=15) as tried,
-    ):
+    async with service(standby.url()) as live, trial(live, lookups(truth), standby, rate=15) as tried:
         await tried.ordinary()
         for _ in range(8):
             async with primary.connected() as connection, connection.transaction():

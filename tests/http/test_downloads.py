@@ -417,10 +417,7 @@ async def test_304_for_a_download_runs_no_sql(service: FastAPI, files: httpx.Asy
 
 
 async def test_304_for_any_tag_ends_its_transfer(seeded_database: str) -> None:
-    async with (
-        running_app(seeded_database, max_transfers=1, in_background=False) as app,
-        client_of(app) as client,
-    ):
+    async with running_app(seeded_database, max_transfers=1, in_background=False) as app, client_of(app) as client:
         for held, status in (("*", 304), ("*", 304), ('"x"', 200)):
             answer = await client.get(f"{DOWNLOAD}?format=csv", headers={"If-None-Match": held})
             assert answer.status_code == status

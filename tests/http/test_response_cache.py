@@ -19,14 +19,7 @@ from localidades_api.api.middleware.response_cache import HeldResponse, Response
 from localidades_api.app import create_app
 from localidades_api.http.headers import on_wire
 from localidades_api.settings import Settings
-from tests.support.application import (
-    await_release,
-    cache_of,
-    client_of,
-    import_into,
-    key_of,
-    running_app,
-)
+from tests.support.application import await_release, cache_of, client_of, import_into, key_of, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import locked_in_thread, new_database
 from tests.support.wire import LOCALIDADES

@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import (  # type: ignore[import-untyped]
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-)
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format  # type: ignore[import-untyped]
 
 _POINT = _MOVE_TO = 1
 

@@ -146,10 +146,7 @@ async def test_import_without_room_for_its_index_fails_and_changes_nothing(
 ) -> None:
     monkeypatch.setattr(name_index, "MAX_IN_THREAD", 0)
     before = await photograph(database)
-    with (
-        full_disk(),
-        pytest.raises(IndexingError, match=r"^Can't index the names of release 2020-01: .*too large"),
-    ):
+    with full_disk(), pytest.raises(IndexingError, match=r"^Can't index the names of release 2020-01: .*too large"):
         await import_into(database, releases[0])
     await assert_nothing_left(database, before)
     assert is_empty(temporary)

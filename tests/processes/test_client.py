@@ -166,8 +166,7 @@ def test_rows_are_answered_as_they_come(catalogue: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "column"),
-    [("match", "match_cvegeo"), ("iter_match", "match_cvegeo"), ("nearest", "nearest_cvegeo")],
+    ("method", "column"), [("match", "match_cvegeo"), ("iter_match", "match_cvegeo"), ("nearest", "nearest_cvegeo")]
 )
 def test_batches_are_in_order_and_of_the_release_of_the_first(live_server: str, method: str, column: str) -> None:
     """The service may publish another between two requests."""

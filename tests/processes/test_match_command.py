@@ -301,8 +301,7 @@ def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(liv
 
 
 @pytest.mark.parametrize(
-    ("areas", "code"),
-    [("Municipo", 2), ("Municpio 001", 2), ("Localida", 2), ("Mpio", 0), ("Municipio 001", 0)],
+    ("areas", "code"), [("Municipo", 2), ("Municpio 001", 2), ("Localida", 2), ("Mpio", 0), ("Municipio 001", 0)]
 )
 def test_municipio_of_all_rows_is_one_of_the_service(
     here: tuple[str, str], live_server: str, tmp_path: Path, areas: str, code: int

@@ -188,11 +188,7 @@ def test_service_without_a_trusted_server_answers_503_and_logs_the_reason(server
         ("?sslmode=verify-full&sslrootcert=/no/file", {}, "sslrootcert names a file that can.t be used .*No such file"),
         ("?sslkey=/", {}, "sslkey names a file that can.t be used .*directory"),
         ("?pgbouncer=perhaps", {}, "pgbouncer must be one of false, true"),
-        (
-            "",
-            {"PGTARGETSESSIONATTRS": "master"},
-            "PGTARGETSESSIONATTRS: target_session_attrs must be one of any",
-        ),
+        ("", {"PGTARGETSESSIONATTRS": "master"}, "PGTARGETSESSIONATTRS: target_session_attrs must be one of any"),
         ("", {"PGSSLROOTCERT": "/no/file"}, "PGSSLROOTCERT: sslrootcert names a file that can.t be used"),
     ],
 )

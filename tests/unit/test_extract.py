@@ -399,10 +399,7 @@ def test_sheet_is_read_by_its_name(tmp_path: Path, expected: CatalogueRecords) -
     with open_table(path, "Localidades & más") as table:
         assert transform(table, unwatched) == expected
     csv_file = write_catalogue(tmp_path / "AGEEML.csv", TRAPS)
-    for other, sentence in (
-        (path, "no such sheet; it has `Portada`, `Localidades & más`"),
-        (csv_file, "no workbook"),
-    ):
+    for other, sentence in ((path, "no such sheet; it has `Portada`, `Localidades & más`"), (csv_file, "no workbook")):
         with pytest.raises(CatalogueError, match=sentence), open_table(other, "Hoja1"):
             pass
 

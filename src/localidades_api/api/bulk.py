@@ -23,15 +23,7 @@ from localidades_api.bulk.answer_columns import (
     match_columns,
 )
 from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
-from localidades_api.bulk.exchange import (
-    MAX_BODY,
-    Answered,
-    Answering,
-    BulkResponse,
-    Exchange,
-    PreviewResponse,
-    Read,
-)
+from localidades_api.bulk.exchange import MAX_BODY, Answered, Answering, BulkResponse, Exchange, PreviewResponse, Read
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
 from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions

@@ -6,14 +6,7 @@ from typing import Any, TypeAlias
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.coordinates import is_in_mexico
-from localidades_api.catalogue.keys import (
-    KINDS,
-    PlaceKind,
-    format_key,
-    is_rounded_key,
-    locality_of_ageb,
-    state_of,
-)
+from localidades_api.catalogue.keys import KINDS, PlaceKind, format_key, is_rounded_key, locality_of_ageb, state_of
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.reading.areas import AreaBook

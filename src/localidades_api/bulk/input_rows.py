@@ -256,10 +256,7 @@ ROLES = Roles(
 
 # The roles of a row with a point.
 POINTS = Roles(
-    {role: ROLES.by_name[role] for role in POINT},
-    {"localidad": (frozenset(POINT),)},
-    frozenset(),
-    "latitud,longitud",
+    {role: ROLES.by_name[role] for role in POINT}, {"localidad": (frozenset(POINT),)}, frozenset(), "latitud,longitud"
 )
 
 # The areas that rows of a kind have around them.

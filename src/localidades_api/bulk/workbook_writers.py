@@ -228,11 +228,7 @@ class _Archive:
         self._size = 0
 
     def begin(
-        self,
-        workbook: Workbook,
-        sheet: str,
-        changed: Mapping[str, bytes],
-        name: Callable[[str], str] = str,
+        self, workbook: Workbook, sheet: str, changed: Mapping[str, bytes], name: Callable[[str], str] = str
     ) -> None:
         """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
         source, later = workbook.archive, {sheet}

@@ -243,7 +243,7 @@ def match(  # noqa: PLR0913  # an argument for each option
         str,
         typer.Argument(
             help="Rows as CSV, NDJSON, JSON or an Excel workbook (.csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx);"
-            " - for CSV on stdin. A pipe is read as CSV.",
+            " - for CSV on stdin. A pipe is read as CSV."
         ),
     ],
     output: Annotated[

@@ -20,10 +20,7 @@ _GIGABYTES = MAX_TEXT_BYTES // 1024**3
 _MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
 _MAX_MEMBERS = 1000  # of a zip; INEGI's have six
 # Errors of zipfile for a damaged zip; that of Unicode is for a name that is not in UTF-8 and says so.
-DAMAGED_ZIP = (
-    *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error),
-    *(EOFError, RuntimeError, UnicodeDecodeError),
-)
+DAMAGED_ZIP = (*(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error), *(EOFError, RuntimeError, UnicodeDecodeError))
 _SMALL = 64 * 1024**2  # bytes that members may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 

@@ -105,11 +105,7 @@ def _configure(programs: Programs) -> Path:
         bootstrap["initdb"] = [
             one for one in bootstrap["initdb"] if not {"locale-provider", "builtin-locale"} & set(one)
         ]
-    configuration["postgresql"] |= {
-        "parameters": _PARAMETERS,
-        "pg_hba": _ACCESS,
-        "basebackup": {"checkpoint": "fast"},
-    }
+    configuration["postgresql"] |= {"parameters": _PARAMETERS, "pg_hba": _ACCESS, "basebackup": {"checkpoint": "fast"}}
     path = programs.folder / "patroni.yml"
     yaml.dump(configuration, path)
     path.chmod(0o644)

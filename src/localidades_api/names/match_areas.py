@@ -1,7 +1,6 @@
 """Matches a row about a municipio or an estado to its key, through the same stages as a row about a locality."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
@@ -13,16 +12,14 @@ from localidades_api.names.certainty import probability
 from localidades_api.names.certainty.evidence import Question, gather_area, leads
 from localidades_api.names.files.layout import EVERYWHERE, KEY, SEAT
 from localidades_api.names.files.reader import IndexReader
-from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName
 from localidades_api.names.reading.areas import untitled
 from localidades_api.names.reading.lines import without_fillers
-from localidades_api.names.reading.text import canonical, is_filler, variants
+from localidades_api.names.reading.text import canonical, is_filler
 from localidades_api.names.reading.vocabulary import COUNTRY
 from localidades_api.names.reasons import Difference, Reason, differ
 from localidades_api.names.rows import MAX_CANDIDATES, Candidate, MatchResult, MatchRow, read_key
 
 _HOMONYMS = 24  # places of one name among which seats are sought
-_CACHED_AREAS = 4096
 
 
 class ComparedArea(NamedTuple):
@@ -37,7 +34,6 @@ class AreaMatcher:
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
-        self._place = lru_cache(_CACHED_AREAS)(self._as_place)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the area of a row, certain from a probability of `sure`; the name may be a whole line."""
@@ -139,33 +135,8 @@ class AreaMatcher:
 
     # -- Align and weigh
 
-    def _as_place(self, id_: int) -> IndexedLocality:
-        """Return a municipio as a place: its name, without its titles too, those of its seat, and a former one."""
-        book, nombre = self._index.areas, self._index.areas.municipios[id_]
-        seat, *everyday = self._index.seats.get(id_) or [""]
-        former = self._index.former.get(id_)
-        written = [(NameKind.OWN, nombre), (NameKind.SEAT, seat), *((NameKind.EVERYDAY, text) for text in everyday)]
-        names: dict[tuple[str, ...], PlaceName] = {}
-        for kind, text in [*written, (NameKind.FORMER, former or "")]:
-            for words in [*variants(text), untitled(canonical(text))] if text else ():
-                names.setdefault(words, PlaceName(kind, words, "" if kind is NameKind.OWN else text))
-        return IndexedLocality(
-            row=-1,
-            id=id_,
-            nombre=nombre,
-            poblacion=None,
-            latitud=None,
-            longitud=None,
-            flags=SEAT,
-            population_points=0.0,
-            names=tuple(names.values()),
-            former=(Former(former, former, id_),) if former else (),
-            municipio_words=(),
-            state_words=book.state_words[id_ // KEYS_OF_A_STATE],
-        )
-
     def _compare(self, given: GivenName, id_: int) -> Comparison:
-        place = self._place(id_)
+        place = self._index.area_places[id_]
         compared = align(given, place)
         if compared.cost > weights.MAX_COST_OF_WORDS:
             by_letters = align_letters(given, place)
@@ -177,7 +148,7 @@ class AreaMatcher:
 
     def _evidence(self, question: Question, found: Sequence[ComparedArea]) -> list[dict[str, float]]:
         return [
-            gather_area(question, self._place(id_), comparison.differences, lead)
+            gather_area(question, self._index.area_places[id_], comparison.differences, lead)
             for lead, (id_, comparison) in zip(leads([area.comparison for area in found]), found, strict=True)
         ]
 

@@ -2,12 +2,15 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName
-from localidades_api.names.reading.text import canonical, core, take_apart, variants
+from localidades_api.catalogue.keys import state_of
+from localidades_api.names.files.layout import SEAT
+from localidades_api.names.places import MIN_URBAN, Former, IndexedLocality, IndexedPlace, NameKind, PlaceName
+from localidades_api.names.reading.areas import AreaBook, untitled
+from localidades_api.names.reading.text import canonical, canonical_words, core, state_names, take_apart, variants
 from localidades_api.names.reading.vocabulary import read_everyday_names
 
 _OF = re.compile(r" del? ")
@@ -73,6 +76,50 @@ class Naming:
         if not set(municipio).isdisjoint(canonical(seat.nombre)):
             return True
         return (seat.municipio_id, core(municipio)) not in self._namesakes
+
+
+def name_areas(
+    book: AreaBook,
+    former: Mapping[int, str] = {},
+    seats: Mapping[int, Sequence[str]] = {},
+    populations: Mapping[int, int | None] = {},
+) -> Mapping[int, IndexedLocality]:
+    """Return the estados and municipios as places with names, by key.
+
+    A municipio has its own name, also without its titles, that of its seat, everyday names of the seat, and a former
+    name of its own: `seats` has the name of each seat, followed by the everyday ones.
+    """
+    areas = {}
+    for id_, nombre in (*book.estados.items(), *book.municipios.items()):
+        if id_ in book.estados:
+            texts = [text for name in state_names(id_, nombre) for text in (name, f"estado {name}")]
+            names = {words: PlaceName(NameKind.OWN, words, "") for words in map(canonical_words, texts)}
+        else:
+            names = _names_of_municipio(nombre, seats.get(id_, ()), former.get(id_, ""))
+        areas[id_] = IndexedLocality(
+            row=-1,
+            id=id_,
+            nombre=nombre,
+            poblacion=populations.get(id_),
+            latitud=None,
+            longitud=None,
+            flags=SEAT if id_ in book.municipios else 0,
+            population_points=0.0,
+            names=tuple(names.values()),
+            former=(Former(former[id_], former[id_], id_),) if id_ in former else (),
+            municipio_words=(),
+            state_words=book.state_words[state_of(id_)] if id_ in book.municipios else frozenset(),
+        )
+    return areas
+
+
+def _names_of_municipio(nombre: str, seats: Sequence[str], former: str) -> dict[tuple[str, ...], PlaceName]:
+    of_seat = ((NameKind.EVERYDAY if at else NameKind.SEAT, text) for at, text in enumerate(seats))
+    names: dict[tuple[str, ...], PlaceName] = {}
+    for kind, text in ((NameKind.OWN, nombre), *of_seat, (NameKind.FORMER, former)):
+        for words in [*variants(text), untitled(canonical(text))] if text else ():
+            names.setdefault(words, PlaceName(kind, words, "" if kind is NameKind.OWN else text))
+    return names
 
 
 class ShortNames:

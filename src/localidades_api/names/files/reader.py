@@ -12,6 +12,7 @@ from rapidfuzz import fuzz, process
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
 from localidades_api.names import weights
 from localidades_api.names.files.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
+from localidades_api.names.files.naming import name_areas
 from localidades_api.names.files.query import WordIndex
 from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
 from localidades_api.names.reading.areas import AreaBook
@@ -36,10 +37,11 @@ class IndexReader:
         meta = self.layout.meta
         # Of each municipio and estado: how many localities it has, and their population as far as it is known.
         self.totals: dict[int, tuple[int, int | None]] = _by_key(meta["totals"])
+        self.populations = {id_: population for id_, (_, population) in self.totals.items()}
         self.words = WordIndex(folder)
         self.former: dict[int, str] = _by_key(meta["former"])  # names of municipios in earlier releases
-        self.seats: dict[int, list[str]] = _by_key(meta["seats"])  # names of the seat of each municipio
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), self.former, self.words.count)
+        self.area_places = name_areas(self.areas, self.former, _by_key(meta["seats"]), self.populations)
         self._count = lru_cache(_CACHED_WORDS)(self.words.count)
         self.rarity = lru_cache(_CACHED_RARITIES)(self._rarity)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)

@@ -12,7 +12,7 @@ from localidades_api.names import weights
 from localidades_api.names.files.layout import SEAT
 from localidades_api.names.files.query import ParsedQuery, wrong_letters
 from localidades_api.names.places import IndexedLocality, NameKind
-from localidades_api.names.reading.vocabulary import GENERICS
+from localidades_api.names.reading.vocabulary import GENERICS, STOP_WORDS
 
 REASONS: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
@@ -31,6 +31,8 @@ class Fit(NamedTuple):
 
 def fit(typed: ParsedQuery, place: IndexedLocality) -> Fit:
     """Return the fit of the name that fits best."""
+    if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
+        return Fit(weights.ARTICLE_ONLY, "prefix", "")
     best = Fit(-math.inf, "words", "")
     for kind, words, written in place.names:
         perfect = 100 - weights.NAME_KINDS[kind]

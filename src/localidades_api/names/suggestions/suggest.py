@@ -8,14 +8,14 @@ from tantivy import Query
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, kind_of_key
-from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
 from localidades_api.names.files.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
+from localidades_api.names.files.naming import name_areas
 from localidades_api.names.files.query import MAX_START, MAX_WRONG, ParsedQuery, readings
 from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import IndexedLocality, Suggested
 from localidades_api.names.reading.text import canonical
-from localidades_api.names.reading.vocabulary import COUNTRY, STOP_WORDS
+from localidades_api.names.reading.vocabulary import COUNTRY
 from localidades_api.names.suggestions.ranking import Fit, fit, literal_points
 from localidades_api.names.suggestions.suggest_areas import AreaSuggester
 
@@ -32,7 +32,11 @@ class Suggester:
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
-        self.areas = AreaSuggester(index.areas, index.former, index.seats)
+        self.areas = AreaSuggester(index.areas, index.area_places)
+        # Beside localities, which the seats of municipios are.
+        self._areas_without_seats = AreaSuggester(
+            index.areas, name_areas(index.areas, index.former, {}, index.populations)
+        )
         self._suggest_short = lru_cache(_CACHED)(self._suggest)
 
     def suggest(
@@ -111,8 +115,6 @@ class Suggester:
 
     def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
         """Return the fit of a place; one that does not continue a text of which words were left out loses points."""
-        if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
-            return Fit(weights.ARTICLE_ONLY, "prefix", "")
         found = fit(typed, place)
         if not typed.is_cut:
             return found
@@ -209,19 +211,20 @@ class Suggester:
 
     def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
         """Return the estados and municipios that a text may name, the likeliest first."""
-        points = {"estado": weights.ESTADO_POINTS, "municipio": weights.MUNICIPIO_POINTS}
+        areas = self._areas_without_seats if "localidad" in kinds else self.areas
         found = [
-            self._suggested_area(area.id, area.match, area.likeness + points[kind_of_key(area.id)], area.name.written)
-            for area in self.areas.suggest(text, kinds)
-            if _holds(scope, area.id)
+            self._suggested_area(id_, best._replace(points=best.points + _points_of_area(id_, best)))
+            for id_, best in areas.suggest(text, kinds)
+            if _holds(scope, id_)
         ]
         return sorted(found, key=lambda area: -area.score)[:limit]
 
-    def _suggested_area(self, id_: int, match: MatchReason, score: float, name: str = "") -> Suggested:
+    def _suggested_area(self, id_: int, found: Fit) -> Suggested:
         areas, kind = self._index.areas, kind_of_key(id_)
         nombre = areas.estados[id_] if kind == "estado" else areas.municipios[id_]
         municipio_id = id_ if kind == "municipio" else None
-        return Suggested(kind, id_, nombre, areas.label(id_), match, score, name or None, municipio_id)
+        score, name = round(found.points, 2), found.written or None
+        return Suggested(kind, id_, nombre, areas.label(id_), found.match, score, name, municipio_id)
 
     # -- Keys
 
@@ -239,7 +242,7 @@ class Suggester:
         kind: PlaceKind = "estado" if len(digits) <= 2 else "municipio"  # noqa: PLR2004
         if key not in (areas.estados if kind == "estado" else areas.municipios) or not _holds(scope, key):
             return []
-        found = [self._suggested_area(key, "key", weights.KEY_OF_AREA)] if kind in kinds else []
+        found = [self._suggested_area(key, Fit(weights.KEY_OF_AREA, "key", ""))] if kind in kinds else []
         if "localidad" in kinds:
             found += self._places_of(kind, key, limit)
         return found[:limit]
@@ -251,6 +254,13 @@ class Suggester:
         if kind == "municipio":
             places.sort(key=lambda place: not place.flags & SEAT)
         return [self._suggested(place, Fit(weights.KEY_OF_PLACE, "key", "")) for place in places]
+
+
+def _points_of_area(id_: int, best: Fit) -> float:
+    """Return the points won by an area, none by an estado with the words in another order: `Ocampo, Michoacán`."""
+    if kind_of_key(id_) == "municipio":
+        return weights.MUNICIPIO_POINTS
+    return 0.0 if best.match == "words" else weights.ESTADO_POINTS
 
 
 def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:

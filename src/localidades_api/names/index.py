@@ -21,7 +21,6 @@ _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 
 @cache
 def _digest_of_code() -> str:
-    """Return a digest of this package."""
     hashed = blake2b(digest_size=6)
     folder = Path(__file__).parent
     for file in sorted(folder.rglob("*")):
@@ -72,7 +71,7 @@ class NameIndex(IndexReader):
 
     def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the key and the name of the place at each position of the list."""
-        return map(self.layout.at, positions)
+        return self.layout.at(positions)
 
     def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
         """Return the place or area for a row, what differs, and how certain it is; `sure` is the bound of certainty."""

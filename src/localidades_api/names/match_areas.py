@@ -47,7 +47,6 @@ class AreaMatcher:
     # -- Read and propose
 
     def _states(self, text: str | None) -> list[Candidate]:
-        """Return the estado with a name, abbreviation, code or key, if there is one."""
         book = self._index.areas
         found = book.find_state(text) if text else None
         if text is None or found is None:

@@ -413,7 +413,6 @@ class Alignment:
             self._pair(Reason.SPACING, one, other, (1 - likeness) * weights.SPELLING_PENALTY)
 
     def _pair_abbreviated(self) -> None:
-        """Pair words that are cut short with those that have their letters."""
         for word in tuple(self._added):
             if len(word) > 1 and word.isalpha():
                 is_short = word in self._name.shortened
@@ -510,7 +509,6 @@ def _likeness(one: str, other: str) -> float:
 
 @lru_cache(_CACHED_SOUNDS)
 def _sound(word: str) -> str:
-    """Return roughly how a word sounds."""
     for letters, replacement in _SOUNDS:
         word = word.replace(letters, replacement)
     return word

@@ -4,12 +4,13 @@ import json
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label, state_of
 from localidades_api.names.files import layout
 from localidades_api.names.files.naming import Names, ShortNames
 from localidades_api.names.places import IndexedPlace, NameKind, Withdrawn
@@ -59,7 +60,7 @@ class FileWriter:
             municipio_id = gone.id // KEYS_OF_A_MUNICIPIO
             self._former_areas.setdefault(municipio_id, gone.municipio)
             texts = str(gone.id), f"{municipio_id}/{fold(gone.nombre)}"
-            self._table.add(_checked(row), layout.WITHDRAWN, [layout.digest(text) for text in texts])
+            self._table.add(_checked(row), (layout.WITHDRAWN,), [layout.digest(text) for text in texts])
         self._records.close()
         (self._folder / layout.ORDER).write_bytes(self._order.tobytes())
         self._table.write(self._folder)
@@ -95,25 +96,20 @@ class FileWriter:
     ) -> None:
         """Make a place findable by its names in its present and former areas, by its keys, and by its label."""
         municipios = self._municipios_of(place)
-        if len(municipios) == 1:
-            self._table.add_in_municipio(row, place.municipio_id, forms.digests)
-        else:
-            for scope in {layout.EVERYWHERE, *municipios, *(id_ // KEYS_OF_A_STATE for id_ in municipios)}:
-                self._table.add(row, scope, forms.digests)
+        self._table.add(row, _scopes(tuple(municipios)), forms.digests)
         for municipio_id in municipios:
             self._blocks.add(row, municipio_id, forms.words)
         keys = {place.id, *(former.id for former in place.former)}
-        self._table.add(row, layout.KEY, [layout.digest(str(key)) for key in keys])
+        self._table.add(row, (layout.KEY,), [layout.digest(str(key)) for key in keys])
         folded = names.folded
         if is_homonym:
             folded = fold(label(place.id, place.nombre, "", "", has_homonym=True, municipio_has_homonym=False))
-        self._table.add(row, layout.LABEL, [layout.digest(f"{folded} {area.label}".strip())])
+        self._table.add(row, (layout.LABEL,), [layout.digest(f"{folded} {area.label}".strip())])
         if row < layout.MAX_JOINED:
             spaced = {name for name in (names.folded, area.folded if place.is_seat else "") if " " in name}
-            self._table.add(row, layout.JOINED, [layout.digest(name.replace(" ", "")) for name in spaced])
+            self._table.add(row, (layout.JOINED,), [layout.digest(name.replace(" ", "")) for name in spaced])
 
     def _municipios_of(self, place: IndexedPlace) -> set[int]:
-        """Return the municipio of a place, and those that it was in."""
         municipios = {place.municipio_id}
         for former in place.former:
             municipio_id = former.id // KEYS_OF_A_MUNICIPIO
@@ -187,6 +183,12 @@ def _line(nombre: str, names: Names) -> str:
     return f"{nombre}{layout.PART}{named}{layout.PART}"
 
 
+@lru_cache(4096)
+def _scopes(municipios: tuple[int, ...]) -> tuple[int, ...]:
+    """Return municipios, their estados and everywhere."""
+    return tuple({layout.EVERYWHERE, *municipios, *map(state_of, municipios)})
+
+
 def _checked(row: int) -> int:
     if row >= layout.MAX_ROWS:
         raise ValueError(f"An index holds at most {layout.MAX_ROWS:,} places.")
@@ -194,8 +196,6 @@ def _checked(row: int) -> int:
 
 
 class _Records:
-    """Writes the records of places, and their texts."""
-
     def __init__(self, folder: Path) -> None:
         self._records = (folder / layout.RECORDS).open("wb")
         self._texts = (folder / layout.TEXTS).open("wb")
@@ -228,47 +228,26 @@ class _Records:
         self._texts.close()
 
 
-class _Rows:
-    """Digests of names, and the row of each."""
-
-    def __init__(self) -> None:
-        self.digests = array("Q")
-        self.rows = array("I")
-
-    def add(self, row: int, digests: Sequence[int]) -> None:
-        """Add a row."""
-        self.digests.extend(digests)
-        self.rows.extend([row] * len(digests))
-
-
 class _Table:
     """Collects the rows of names within scopes, and writes them sorted."""
 
     def __init__(self) -> None:
-        self._scopes: dict[int, _Rows] = defaultdict(_Rows)
-        self._municipios: dict[int, _Rows] = defaultdict(_Rows)
+        # The digests of names, and the row of each, by the scopes that have them.
+        self._rows: dict[tuple[int, ...], tuple[array[int], array[int]]] = defaultdict(lambda: (array("Q"), array("I")))
 
-    def add(self, row: int, scope: int, digests: Sequence[int]) -> None:
-        """Make a row findable by the digests of names within a scope."""
-        self._scopes[scope].add(row, digests)
-
-    def add_in_municipio(self, row: int, municipio_id: int, digests: Sequence[int]) -> None:
-        """Make a row findable by the digests of names within a municipio, its estado and everywhere."""
-        self._municipios[municipio_id].add(row, digests)
+    def add(self, row: int, scopes: tuple[int, ...], digests: Sequence[int]) -> None:
+        """Make a row findable by the digests of names within each scope."""
+        digests_of, rows_of = self._rows[scopes]
+        digests_of.extend(digests)
+        rows_of.extend([row] * len(digests))
 
     def write(self, folder: Path) -> None:
         """Write the file."""
         # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
         from localidades_api.names.files.lookup_writer import write_table  # noqa: PLC0415
 
-        write_table(folder / layout.LOOKUP, self._entries())
-
-    def _entries(self) -> Iterator[tuple[int, "array[int]", "array[int]"]]:
-        for scope, found in self._scopes.items():
-            yield scope, found.digests, found.rows
-        for municipio_id, found in self._municipios.items():
-            for scope in (municipio_id, municipio_id // KEYS_OF_A_STATE, layout.EVERYWHERE):
-                yield scope, found.digests, found.rows
+        entries = ((scope, *rows) for scopes, rows in self._rows.items() for scope in scopes)
+        write_table(folder / layout.LOOKUP, entries)
 
 
 class _Blocks:

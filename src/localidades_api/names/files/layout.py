@@ -7,7 +7,7 @@ import json
 import mmap
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +25,7 @@ WORDS, TOP_WORDS, META = "words", "top_words", "meta.json"
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), altitude, dwellings (-1: unknown), offset of the
 # text, flags
 FIXED_PART = struct.Struct("<IiddiiIB3x")
+_ID_AND_OFFSET = struct.Struct("<I28xI")  # of the same
 UNKNOWN_ALTITUDE = -(1 << 31)
 SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
 # People use the name for a town of the municipio, or of the estado, for short.
@@ -139,10 +140,12 @@ class IndexFiles:
         """Return the name with which the text at an offset begins."""
         return self._texts[offset : self._texts.find(_PART, offset)].decode()
 
-    def at(self, position: int) -> tuple[int, str]:
-        """Return the key and the name of the place at a position of the list, from 1."""
-        id_, name, _ = self.name(self._order[position - 1])
-        return id_, name
+    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield the key and the name of the place at each position of the list, from 1."""
+        records, texts, order = self._records, self._texts, self._order
+        for position in positions:
+            id_, offset = _ID_AND_OFFSET.unpack_from(records, order[position - 1] * FIXED_PART.size)
+            yield id_, texts[offset : texts.find(_PART, offset)].decode()
 
     def block(self, municipio_id: int) -> tuple[list[str], Sequence[int]]:
         """Return the normalised names of a municipio's places, and the row of each."""

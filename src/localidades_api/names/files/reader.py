@@ -98,7 +98,6 @@ class IndexReader:
         )
 
     def _read_block(self, municipio_id: int) -> "Block":
-        """Return the names of a municipio."""
         return Block(*self.layout.block(municipio_id))
 
 
@@ -132,7 +131,6 @@ class Block:
         self._lines = " " + "\n ".join(self._names) + "\n"
 
     def _rows(self, index: int) -> list[int]:
-        """Return the first rows of a name."""
         return [self._first_rows[index], *self._homonyms.get(self._names[index], ())][:_HOMONYMS]
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:

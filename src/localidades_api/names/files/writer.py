@@ -100,7 +100,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _rank_key(place: IndexedPlace) -> tuple[int, int]:
-    """Return the sort key that puts the highest-ranked place first."""
     return -ranked_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
 

@@ -140,7 +140,6 @@ class AreaBook:
         return None
 
     def _is_misspelt_state(self, text: str) -> bool:
-        """Return whether a text is the name of an estado with letters wrong."""
         return self.named_state(fold(repair(text))) is None and self.find_state(text) is not None
 
     def _is_municipio(self, folded: str, estado_id: int | None = None) -> bool:
@@ -316,7 +315,6 @@ def _joined_likeness(typed: str, name: str, **_: object) -> float:
 
 
 def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
-    """Add the municipios with a name like the typed one."""
     for _, score, (id_, is_former) in process.extract(typed, names, scorer=scorer, score_cutoff=least, limit=6):
         likeness = score - is_former  # a present name comes before another municipio's former one
         if id_ not in found or found[id_].likeness < likeness:

@@ -131,7 +131,6 @@ class StateSpellings(NamedTuple):
 
 
 def _read_table(name: str) -> Iterator[list[str]]:
-    """Yield the rows of a table in this folder."""
     text = (files("localidades_api.names.reading") / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.splitlines()[1:])
 

@@ -107,7 +107,6 @@ def _fit_words(typed: ParsedQuery, place: IndexedLocality, words: tuple[str, ...
 
 
 def _begun(words: Iterable[str], beginning: str) -> str | None:
-    """Return the first of the words that begins so."""
     for word in words:
         if word.startswith(beginning):
             return word
@@ -139,7 +138,6 @@ def _lost_as_a_whole(found: _FittedWords, place: IndexedLocality, words: tuple[s
 
 
 def _match(found: _FittedWords, kind: NameKind) -> MatchReason:
-    """Return why a name fits."""
     if found.is_misspelt:
         return "near"
     if kind in REASONS:

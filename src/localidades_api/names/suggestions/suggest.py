@@ -271,7 +271,6 @@ def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:
 
 
 def _holds(scope: int, id_: int) -> bool:
-    """Return whether a municipio or an estado is within an area."""
     return scope in {EVERYWHERE, id_, id_ // KEYS_OF_A_STATE}
 
 

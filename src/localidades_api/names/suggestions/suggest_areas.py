@@ -120,7 +120,6 @@ class AreaSuggester:
         return _Having(named, self._within(of_estado))
 
     def _beginning(self, letters: str) -> Iterator[str]:
-        """Yield the words that begin with some letters."""
         words = islice(self._words, bisect_left(self._words, letters), None)
         return takewhile(lambda word: word.startswith(letters), words)
 

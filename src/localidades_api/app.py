@@ -69,7 +69,7 @@ async def _lifespan(
         services = _build_services(settings, database, comparing)
         for cache in (services.pages, services.tiles, services.changes, services.positions, services.names):
             stack.push_async_callback(cache.close)
-        poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
+        poller = ReleasePoller(services.releases, services.pages, services.names)
         sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
         app.state.services = services
         app.state.response_cache = ResponseCache(

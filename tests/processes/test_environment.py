@@ -51,7 +51,7 @@ def test_user_without_a_name_needs_no_data_folder(installed: Path) -> None:
         ("DATABASE_URL", "postgresql://h.invalid/d", "DATABASE_URL, or a variable such as PGPORT or PGUSER"),
         ("DATABASE_URL", "postgresql://u@h.invalid/d?sslmode=verify-full",
          "DATABASE_URL, or a variable such as PGSSLMODE: root certificate"),
-        ("LOCALIDADES_DATA_DIR", "{folder}", "Postgres can't make a database for a user without a name (uid 54321)"),
+        ("LOCALIDADES_DATA_DIR", "{folder}", "initdb failed: initdb: could not look up effective user ID 54321"),
         ("LOCALIDADES_DATA_DIR", "~/data", "LOCALIDADES_DATA_DIR: `~` can't be expanded, because the user has no home:"
          " write the whole path.\n"),
     ],

@@ -1,15 +1,14 @@
 """Complete lines of the log, in both forms."""
 
-import io
 import json
 import logging
 import re
-import sys
+from typing import Literal
 
 import pytest
 
 from localidades_api.observability.faults import cause
-from localidades_api.observability.logging import Line, RequestLog, log_config, request_id, timestamp
+from localidades_api.observability.logging import Line, log_config, log_request, request_id, timestamp
 
 LINES = (
     Line("7f-1", "GET", "list_localities", 200, 1.23456, "2020-01", 5120),
@@ -27,39 +26,22 @@ AS_JSON = """\
 {"time":"T","level":"info","id":"7f-1","method":"GET","operation":"list_localities","status":200,"milliseconds":1.235,\
 "release":"2020-01","bytes":5120}
 {"time":"T","level":"info","id":"7f-2","method":"POST","operation":"match_localities","status":499,\
-"milliseconds":1000.000,"release":null,"bytes":0}
-{"time":"T","level":"error","id":"7f-3","method":"GET","operation":"get_locality","status":500,"milliseconds":0.000,\
+"milliseconds":1000.0,"release":null,"bytes":0}
+{"time":"T","level":"error","id":"7f-3","method":"GET","operation":"get_locality","status":500,"milliseconds":0.0,\
 "release":"2020-01","bytes":12,"cause":"OSError@pool.py:7"}
-{"time":"T","level":"info","id":"7f-4","method":"GET","operation":"get_startup","status":503,"milliseconds":0.500,\
+{"time":"T","level":"info","id":"7f-4","method":"GET","operation":"get_startup","status":503,"milliseconds":0.5,\
 "release":null,"bytes":1}
 """
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-async def test_lines_of_requests_are_written(capsys: pytest.CaptureFixture[str]) -> None:
-    for form, lines in (("console", AS_TEXT), ("json", AS_JSON)):
-        log = RequestLog("json" if form == "json" else "console")
-        for line in LINES:
-            log.add(line)
-        assert capsys.readouterr().err == ""
-        log.flush()
-        assert TIME.sub("T", capsys.readouterr().err) == lines
-        log.flush()
-        assert capsys.readouterr().err == ""
-
-
-async def test_lines_are_written_in_pieces_that_a_pipe_takes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces: list[str] = []
-    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
-    monkeypatch.setattr(stream, "write", pieces.append)
-    log = RequestLog("console")
-    for number in range(200):
-        log.add(LINES[number % len(LINES)])
-    log.flush()
-    lines = TIME.sub("T", "".join(pieces))
-    assert lines == AS_TEXT * 50
-    assert all(piece.endswith("\n") and len(piece) <= 4096 for piece in pieces)
-    assert len(pieces) == -(-len("".join(pieces)) // 4096)
+@pytest.mark.parametrize(("form", "lines"), [("console", AS_TEXT), ("json", AS_JSON)])
+def test_lines_of_requests_are_written(
+    form: Literal["console", "json"], lines: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in LINES:
+        log_request(line, form)
+    assert TIME.sub("T", capsys.readouterr().err) == lines
 
 
 def test_time_has_milliseconds_in_utc() -> None:

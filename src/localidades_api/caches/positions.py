@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from localidades_api.caches.results import ArrayCache
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
-from localidades_api.catalogue.keys import STATE_KEYS, format_key
+from localidades_api.catalogue.keys import format_key
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
@@ -19,11 +19,6 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.suggestions.find import INDEXED, searched
 
 _SUGGESTED = 20  # places that come first by relevance
-_PREWARMED = (
-    LocalityFilters(ambito="U"),
-    LocalityFilters(ambito="R"),
-    *(LocalityFilters(estado_id=state) for state in STATE_KEYS),
-)
 
 
 class _Selection(NamedTuple):
@@ -66,11 +61,6 @@ class PositionCache:
         if not filters.chosen and sort == DEFAULT_SORT:
             return range(1, release.localities + 1)
         return await self._select(_selection(release, "", filters.chosen, sort), filters)
-
-    async def prewarm(self, release: Release) -> None:
-        """Cache the first choices of the filter form, so that no request waits for them: 2.4 MB for all of Mexico."""
-        for filters in _PREWARMED:
-            await self.get(release, filters)
 
     async def close(self) -> None:
         """Cancel the fetches that are running."""

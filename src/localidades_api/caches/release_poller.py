@@ -10,8 +10,6 @@ import time
 
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache, ReleasePages
-from localidades_api.caches.positions import PositionCache
-from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
 from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
@@ -28,17 +26,12 @@ NAMES_TIMEOUT = 6.0  # seconds until it is served even if it can't be searched; 
 class ReleasePoller:
     """Keeps a process up to date with the current release."""
 
-    def __init__(
-        self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache, names: NameIndexes, tiles: TileCache
-    ) -> None:
+    def __init__(self, releases: ReleaseTracker, pages: PageCache, names: NameIndexes) -> None:
         self._releases = releases
         self._pages = pages
-        self._positions = positions
         self._names = names
-        self._tiles = tiles
         self._fetching: tuple[Release, asyncio.Task[None]] | None = None
         self._awaited: tuple[Release | None, float] = (None, 0.0)  # what is to be served, at that time in any case
-        self._drawing: asyncio.Task[None] | None = None
         self._is_database_away = False
         self._highest_served_id = 0
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
@@ -129,14 +122,11 @@ class ReleasePoller:
     def _cancel_warming(self) -> None:
         if self._warming:
             self._warming[1].cancel()
-        if self._drawing:
-            self._drawing.cancel()
 
     async def _fill(self, pages: ReleasePages) -> None:
         name, total = pages.release.name, pages.release.total_pages
         try:
             await self._pages.fill(pages)
-            await self._positions.prewarm(pages.release)
         except Exception as error:  # noqa: BLE001  # the next poll tries again
             is_foreseen = isinstance(error, DatabaseUnavailableError)
             message = "Can't load the pages of release %s: %s"
@@ -145,12 +135,3 @@ class ReleasePoller:
         pages.is_warm = True
         amount = f"all {total}" if pages.held == total else f"{pages.held} of {total}"
         _log.info("The page cache holds %s pages of release %s.", amount, name)
-        self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # a release is ready without them
-
-    async def _draw_tiles(self, release: Release) -> None:
-        try:
-            await self._tiles.prewarm(release)
-        except Exception as error:  # noqa: BLE001  # a request draws its tile
-            FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)
-            return
-        _log.info("The tile cache holds the map of release %s down to zoom %d.", release.name, PREWARMED_ZOOM)

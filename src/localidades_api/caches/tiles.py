@@ -1,24 +1,42 @@
-"""The tiles of the map, encoded and compressed: the most recently used, of any release (docs/decisions/site.md)."""
+"""The tiles of the map, with as many places as fit and a backdrop for the others (docs/decisions/site.md).
+
+The most recently used are cached, encoded and compressed, of any release.
+"""
 
 import asyncio
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+import gzip
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 
 from localidades_api.caches.results import ResultCache
-from localidades_api.caches.tile_budget import compress, encode_tile
-from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, state_of
+from localidades_api.catalogue.mercator import MEXICO, Box, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.tiles import StateCell, get_backdrop, get_bounds, get_tile, list_state_cells
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.database.queries.tiles import (
+    CELLS,
+    EXTENT,
+    StateCell,
+    TileContent,
+    TilePlace,
+    get_backdrop,
+    get_bounds,
+    get_tile,
+    list_state_cells,
+)
 from localidades_api.html.svg import STATES, draw_backdrop
+from localidades_api.http.mvt import PointLayer, Value, encode_multipoints
 
 _MAX_PLACES = 1000  # read for a tile, which has no room for more
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
 _OVERHEAD = 400  # bytes per tile in addition to its body: key, objects
-_PAUSE_FACTOR = 4  # a pause after a tile, as a multiple of the time to draw it
-PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
+MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
+_MAX_PLACES_BYTES = 40_000  # beside a backdrop, before compression
+_DENSITIES = (1, 4, 12, 36)  # places from which a cell of the backdrop is denser
+_GZIP_LEVEL = 6
 
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 
@@ -52,18 +70,6 @@ class TileCache:
         """Return the smallest box around all places of a release, or None if none has coordinates."""
         return await self._bounds.get(release, lambda: get_bounds(self._database, release))
 
-    async def prewarm(self, release: Release) -> None:
-        """Cache the tiles with the most places, so that no request waits for them; without a database, none.
-
-        It pauses after each, since a publication under load keeps the database busy.
-        """
-        with suppress(DatabaseUnavailableError):
-            await self.backdrop(release)
-            for tile in _tiles_within(MEXICO_BOX):  # not the bounds: a place may be wrong by half a world
-                began = time.monotonic()
-                await self.get(release, tile)
-                await asyncio.sleep((time.monotonic() - began) * _PAUSE_FACTOR)
-
     async def close(self) -> None:
         """Cancel the queries that are running."""
         for cache in (self._drawn, self._bounds, self._state_cells):
@@ -79,13 +85,56 @@ class TileCache:
         return await asyncio.to_thread(lambda: compress(draw_backdrop(cells, MEXICO)))
 
 
-def _tiles_within(box: Box) -> Iterator[Tile]:
-    for zoom in range(PREWARMED_ZOOM + 1):
-        first, last = Tile.at(zoom, box.west, box.north), Tile.at(zoom, box.east, box.south)
-        for row in range(first.row, last.row + 1):
-            for column in range(first.column, last.column + 1):
-                yield Tile(zoom, column, row)
-
-
 def _size(body: bytes) -> int:
     return len(body) + _OVERHEAD
+
+
+def compress(body: bytes) -> bytes:
+    """Compress a tile; equal ones have equal bytes."""
+    return gzip.compress(body, _GZIP_LEVEL, mtime=0)
+
+
+def encode_tile(content: TileContent) -> bytes:
+    """Return the layer `places`, the most prominent first, and the layer `backdrop` if some are not in it."""
+    if not (places := content.places()):
+        return b""
+    if not content.cells:
+        layer, is_whole = _encode_places(places, MAX_TILE_BYTES)
+        if is_whole:
+            return layer
+    backdrop = _encode_backdrop(places, content.cells)
+    layer, _ = _encode_places(places, min(_MAX_PLACES_BYTES, MAX_TILE_BYTES - len(compress(backdrop))))
+    return layer + backdrop
+
+
+def _encode_places(places: Sequence[TilePlace], limit: int) -> tuple[bytes, bool]:
+    """Return a layer of at most `limit` bytes, and True if all places are in it."""
+    layer = PointLayer("places", EXTENT, limit)
+    is_whole = all(layer.add(place.id, place.x, place.y, _properties(place)) for place in places)
+    return layer.encode(), is_whole
+
+
+def _properties(place: TilePlace) -> dict[str, Value]:
+    municipio_id = place.id // KEYS_OF_A_MUNICIPIO
+    properties: dict[str, Value | None] = {
+        "nombre": place.nombre,
+        "cvegeo": format_key("localidad", place.id),
+        "municipio_id": municipio_id,
+        "estado_id": state_of(municipio_id),
+        "ambito": place.ambito,
+        "poblacion": place.poblacion,
+    }
+    return {name: value for name, value in properties.items() if value is not None}
+
+
+def _encode_backdrop(places: Sequence[TilePlace], cells: "array[int]") -> bytes:
+    """Return a layer with a point in the middle of each cell, grouped by density, 1 to 4."""
+    if not cells:  # all places are listed, but not all of them fit
+        size = EXTENT // CELLS
+        counts = Counter(place.y // size * CELLS + place.x // size for place in places)
+        cells = array("i", chain.from_iterable(sorted(counts.items())))
+    multipoints: dict[int, list[tuple[int, int]]] = {}
+    for cell, count in zip(cells[::2], cells[1::2], strict=True):
+        y, x = divmod(cell, CELLS)
+        multipoints.setdefault(bisect_right(_DENSITIES, count), []).append((2 * x + 1, 2 * y + 1))
+    return encode_multipoints("backdrop", 2 * CELLS, "density", multipoints)

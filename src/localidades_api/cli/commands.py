@@ -8,7 +8,6 @@ import gc
 import os
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -147,7 +146,6 @@ def migrate(
         "localidades-api import catun_localidad_2026-11.zip",
         "localidades-api import catun_localidad.zip --release 2026-11 --dry-run",
         "localidades-api import https://example.org/catun.zip --release 2026-11",
-        "localidades-api import https://example.org/catun.zip --release 2026-12 --keep /srv/inegi",
         "localidades-api import demo --json | jq .totals",
     ),
 )
@@ -169,17 +167,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
     allow_broken_letters: Annotated[
         bool, typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding.")
     ] = False,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            writable=True,
-            metavar="FOLDER",
-            help="Folder in which to keep the file that is downloaded from an address, once it is published, with the"
-            " files of up to eleven other releases.",
-        ),
-    ] = None,
     keep_demo: Annotated[
         bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")
     ] = False,
@@ -190,10 +177,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
     os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import
     from localidades_api.importer.run import ImportOptions
-    from localidades_api.importer.source import is_address
-
-    if keep is not None and not is_address(source):
-        raise typer.BadParameter("--keep is for a file that is downloaded: give its address")
 
     options = ImportOptions(
         release=release,
@@ -203,7 +186,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
         allow_renames=allow_renames,
         allow_broken_letters=allow_broken_letters,
         keep_demo=keep_demo,
-        keep=keep,
         reason=reason or None,
     )
     report = run_import(source, options)

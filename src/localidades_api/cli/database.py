@@ -24,12 +24,12 @@ _Result = TypeVar("_Result")
 
 
 @contextmanager
-def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False) -> Iterator[str]:
+def ready_database(settings: Settings, *, seed: bool = True) -> Iterator[str]:
     """Yield the address of the database; an embedded one is migrated, and seeded if it is empty.
 
-    With `watch`, an embedded one is restarted whenever it dies. A configured database is never migrated here.
+    A configured database is never migrated here.
     """
-    with provide_database(settings, watch=watch) as url:
+    with provide_database(settings) as url:
         if settings.database_url is None:
             _migrate(settings, url, settings.initial_catalogue if seed else None)
         yield url

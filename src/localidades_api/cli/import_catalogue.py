@@ -43,7 +43,6 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         "zeros_restored": report.zeros_restored,
         "losses": report.losses,
         "demo_retired": report.demo_retired,
-        "kept": None if report.kept is None else str(report.kept),
         "withdrawn": report.withdrawn,
         "rejected": [{position.unit: position.number, "reason": reason} for position, reason in report.rejected],
     }
@@ -85,8 +84,6 @@ def print_report(report: ImportReport, *, dry_run: bool = False) -> None:
         lines.append(
             f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"
         )
-    if report.kept:
-        lines.append(f"the downloaded file is kept as {report.kept}")
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
     lines += [f"  {position}: {reason}" for position, reason in report.rejected[:_MAX_SHOWN_REJECTIONS]]
     if len(report.rejected) > _MAX_SHOWN_REJECTIONS:

@@ -36,7 +36,7 @@ def run_service(host: str, port: int, options: ServerOptions) -> None:
     with ExitStack() as stack:
         listen_on_all(stack)
     with ExitStack() as stack:
-        url = stack.enter_context(ready_database(settings, watch=True))
+        url = stack.enter_context(ready_database(settings))
         sockets = listen_on_all(stack)
         # Worker processes read their settings from the environment; without workers, this process does.
         os.environ["DATABASE_URL"] = url

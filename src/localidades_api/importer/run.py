@@ -7,7 +7,6 @@ import re
 import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -18,12 +17,7 @@ from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import, lock_pointer
 from localidades_api.database.pool import Database
-from localidades_api.errors import (
-    AlreadyPublishedError,
-    CatalogueError,
-    InsufficientMemoryError,
-    UncertainPublicationError,
-)
+from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.checks import (
     describe_losses,
     refuse_broken_letters,
@@ -32,7 +26,6 @@ from localidades_api.importer.checks import (
     refuse_renames,
 )
 from localidades_api.importer.extract import open_catalogue, watch_reading
-from localidades_api.importer.kept_files import keep_file
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
@@ -59,7 +52,6 @@ class ImportReport:
     demo_retired: bool
     zeros_restored: bool
     losses: str | None  # a message if much of the previous release or of the country is missing
-    kept: Path | None  # where the downloaded file is
     seconds: float
 
 
@@ -75,9 +67,6 @@ class ImportOptions:
     allow_renames: bool = False
     allow_broken_letters: bool = False
     keep_demo: bool = False  # otherwise a real catalogue withdraws the demo
-    keep: Path | None = (
-        None  # a folder that gets the downloaded file once it is published, or if it was published before
-    )
     reason: str | None = None  # for the log of publications
 
 
@@ -92,44 +81,37 @@ async def import_catalogue(
     `source` is `demo`, a path, `-` for standard input, or an http(s) address. The rows of a withdrawn demo remain until
     `finish_retirements`. Raises CatalogueError, ImportRunningError, IndexingError, ConfigurationError or
     DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
-    it is cancelled, or raises OutputError if the file can't be kept.
+    it is cancelled.
     """
     began = time.perf_counter()
-    keep = None if options.dry_run else options.keep
     with open_source(source, progress) as file, without_garbage_collection():
-        try:
-            async with AsyncExitStack() as stack, database.connect() as connection:
-                await begin_import(connection)
-                name, catalogue = await _read(connection, file, options, progress)
-                if not options.allow_broken_letters:
-                    refuse_broken_letters(catalogue)
-                index_source = await read_source(database.url, name, file.sha256, catalogue)
-                index = await stack.enter_async_context(building(database.url, index_source))
-                release_id = await load_release(
-                    connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
-                )
-                progress.begin(ImportStep.NAMES)
-                await store_index(connection, release_id, CODE, await index)
-                progress.begin(ImportStep.COMPARE)
-                await lock_pointer(connection)
-                comparison = await compare_with_current(connection, release_id, name)
-                if not options.allow_shrink:
-                    refuse_losses(comparison, catalogue)
-                if not options.allow_renames:
-                    refuse_renames(comparison, catalogue)
-                await complete_comparisons(connection)
-                await publish(connection, release_id, progress, options.reason)
-                demo_retired = name != DEMO_RELEASE and not options.keep_demo and await withdraw_demo(connection)
-                if options.dry_run:
-                    await connection.rollback()
-                else:
-                    await _finish(connection, release_id, name, progress)
-                seconds = time.perf_counter() - began
-        except AlreadyPublishedError as error:
-            if keep is not None:
-                keep_file(keep, file, error.release)
-            raise
-        kept = None if keep is None else keep_file(keep, file, name)
+        async with AsyncExitStack() as stack, database.connect() as connection:
+            await begin_import(connection)
+            name, catalogue = await _read(connection, file, options, progress)
+            if not options.allow_broken_letters:
+                refuse_broken_letters(catalogue)
+            index_source = await read_source(database.url, name, file.sha256, catalogue)
+            index = await stack.enter_async_context(building(database.url, index_source))
+            release_id = await load_release(
+                connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
+            )
+            progress.begin(ImportStep.NAMES)
+            await store_index(connection, release_id, CODE, await index)
+            progress.begin(ImportStep.COMPARE)
+            await lock_pointer(connection)
+            comparison = await compare_with_current(connection, release_id, name)
+            if not options.allow_shrink:
+                refuse_losses(comparison, catalogue)
+            if not options.allow_renames:
+                refuse_renames(comparison, catalogue)
+            await complete_comparisons(connection)
+            await publish(connection, release_id, progress, options.reason)
+            demo_retired = name != DEMO_RELEASE and not options.keep_demo and await withdraw_demo(connection)
+            if options.dry_run:
+                await connection.rollback()
+            else:
+                await _finish(connection, release_id, name, progress)
+            seconds = time.perf_counter() - began
     return ImportReport(
         release=name,
         states=len(catalogue.states),
@@ -141,7 +123,6 @@ async def import_catalogue(
         demo_retired=demo_retired,
         zeros_restored=catalogue.zeros_restored,
         losses=describe_losses(comparison, catalogue),
-        kept=kept,
         seconds=seconds,
     )
 

@@ -34,8 +34,7 @@ FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
 _REQUEST_HEADERS = {"Accept-Encoding": "gzip"}  # other encodings can unpack a kilobyte to a gigabyte
 
-DATE = "(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?"
-_DATED = re.compile(rf"(?<![0-9])({DATE})(?![0-9])")
+_DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,25 +248,11 @@ def _digest(file: IO[bytes]) -> str:
 
 
 def suggest_release_name(source: Source, member: str) -> str | None:
-    """Name a release after the date in the file's name, or after the stamp in its member's name.
+    """Name a release after the date in the file's name or its member's; return None without one.
 
-    INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only if one month fits;
-    `11` and `12` may also be the first days of January. Returns None without a date.
+    INEGI's own stamps, such as `AGEEML_20181112153015`, don't say where their month ends.
     """
     if source.name == DEMO_RELEASE:
         return DEMO_RELEASE
-    for name in (source.name, member):
-        if dated := _DATED.search(name):
-            return dated[1]
-    if (stamp := re.search(r"AGEEML_((?:19|20)[0-9]{2})([0-9]{4,10})(?![0-9])", member)) and (
-        month := _month_of(stamp[2])
-    ):
-        return f"{stamp[1]}-{month:02d}"
-    return None
-
-
-def _month_of(digits: str) -> int | None:
-    """Return the month at the start of an unpadded stamp, or None if it is ambiguous."""
-    if digits[:2] in {"11", "12"}:
-        return None
-    return int(digits[:2]) if digits[0] == "0" or digits[:2] == "10" else int(digits[0])
+    dated = _DATED.search(source.name) or _DATED.search(member)
+    return dated[1] if dated else None

@@ -1,7 +1,7 @@
 """Logs the causes of failed requests: each cause once, and then only how often it came again.
 
 A fault can last and fail every request. A line for each, or even a traceback, would be most of the work and fill the
-disk. The log line of a request (`logging.RequestLog`) has the name of the cause, which leads to the rest.
+disk. The log line of a request (`logging.log_request`) has the name of the cause, which leads to the rest.
 """
 
 import logging

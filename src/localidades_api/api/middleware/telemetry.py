@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.http.paths import REQUEST_ID, ROOT, operation_of
 from localidades_api.observability.faults import FAULTS, cause, is_refused
-from localidades_api.observability.logging import Line, RequestLog, request_id
+from localidades_api.observability.logging import Line, log_request, request_id
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.settings import Settings
 
@@ -20,7 +20,7 @@ class Telemetry:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
-        self._log = RequestLog(settings.log_format)
+        self._log_format = settings.log_format
         self._logs_all = settings.access_log
         self._process = os.urandom(4).hex()
         self._numbers = count(1)
@@ -28,7 +28,7 @@ class Telemetry:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, then count and log the response."""
         if scope["type"] != "http":
-            await self._observe(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         id_ = scope[REQUEST_ID] = self._next_id()
         scope[ROOT] = scope.get("root_path", "")
@@ -51,13 +51,7 @@ class Telemetry:
             COUNTERS.count(operation, watch.status, seconds)
             if self._logs_all or (watch.status >= _FAULT and not is_refused.get()):
                 fields = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
-                self._log.add(Line(id_, scope["method"], operation, *fields))
-
-    async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self._log.flush()
+                log_request(Line(id_, scope["method"], operation, *fields), self._log_format)
 
     def _next_id(self) -> str:
         """Return an id that is unique among the requests of all workers."""

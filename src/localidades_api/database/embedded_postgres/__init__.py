@@ -1,7 +1,6 @@
 """A private Postgres in a folder, used when no database is configured.
 
-All processes that use the folder share one server, which runs until the last of them ends (`watchdog`). A service
-restarts it when it dies.
+All processes that use the folder share one server, which runs until the last of them ends (`watchdog`).
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; the server listens on no network
@@ -24,15 +23,11 @@ __all__ = ["find_binaries", "provide_database", "run_embedded"]
 
 
 @contextmanager
-def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str]:
-    """Yield the address of the configured database, or of an embedded one that runs until the end.
-
-    `watch`, for long-running processes, restarts the embedded one whenever it dies.
-    """
+def provide_database(settings: Settings) -> Iterator[str]:
+    """Yield the address of the configured database, or of an embedded one that runs until the end."""
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
         return
     forget_client_variables()
-    timeout = settings.shutdown_timeout
-    with run_embedded(settings.data_dir, settings.postgres_bin, shutdown_timeout=timeout, watch=watch) as url:
+    with run_embedded(settings.data_dir, settings.postgres_bin, shutdown_timeout=settings.shutdown_timeout) as url:
         yield url

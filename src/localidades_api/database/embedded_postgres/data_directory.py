@@ -60,31 +60,25 @@ def _can_enter(folder: Path, account: Account) -> bool:
     return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == account.gid else stat.S_IXOTH))
 
 
-def name_cluster(binaries: Path, data_dir: Path) -> Path:
-    """Return the path of the data folder for the major version of the binaries; it need not exist."""
-    return data_dir / f"cluster-{read_version(binaries).partition('.')[0]}"
-
-
 def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
     """Create the data folder of this version, with the database `localidades`, if it is missing.
 
     It gets its name when it is complete. Raises EmbeddedPostgresError if the folder has data of another version, which
     a new cluster would silently replace with the demo.
     """
-    cluster = name_cluster(binaries, data_dir)
+    version = read_version(binaries).partition(".")[0]
+    cluster = data_dir / f"cluster-{version}"
     if cluster.exists():
         return cluster
     others = sorted(path for path in data_dir.glob("cluster-*") if (path / "PG_VERSION").is_file())
     if others:
         raise EmbeddedPostgresError(_explain_other_version(binaries, data_dir, others[-1].name.partition("-")[2]))
-    if account is None:
-        _require_name(os.geteuid())
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
     # Sorting must not depend on the machine. With the plain C locale, `lower` would change no letter with an accent.
     locale = ["--locale=C.UTF-8"]
-    if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
+    if int(version) >= _BUILTIN_LOCALES:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     options = ["--encoding=UTF8", "--auth=trust", "--username=postgres", "--no-instructions", *locale]
     run_as(account, [str(binaries / "initdb"), *options, "-D", str(partial)])
@@ -92,17 +86,6 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     run_as(account, [*single, "template1"], stdin="CREATE DATABASE localidades\n")
     partial.rename(cluster)
     return cluster
-
-
-def _require_name(uid: int) -> None:
-    """Raise EmbeddedPostgresError for a user without a name, as in some containers: `initdb` looks it up."""
-    try:
-        pwd.getpwuid(uid)
-    except KeyError:
-        raise EmbeddedPostgresError(
-            f"Postgres can't make a database for a user without a name (uid {uid}): add it to /etc/passwd, use another"
-            " user, or set DATABASE_URL."
-        ) from None
 
 
 def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:

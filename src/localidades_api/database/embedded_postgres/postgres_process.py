@@ -1,17 +1,13 @@
-"""Starts the embedded server or attaches to it, restarts it when it dies, and waits until it stops."""
+"""Starts the embedded server or attaches to it, and waits until it stops."""
 
-import logging
-import math
 import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from localidades_api.database.embedded_postgres import watchdog
@@ -27,7 +23,6 @@ from localidades_api.database.embedded_postgres.data_directory import (
     make_cluster,
     make_data_dir,
     make_socket_dir,
-    name_cluster,
 )
 from localidades_api.database.embedded_postgres.watchdog import POLL_INTERVAL, lock_within, open_lock
 from localidades_api.errors import DatabaseUnavailableError, EmbeddedPostgresError
@@ -35,13 +30,7 @@ from localidades_api.errors import DatabaseUnavailableError, EmbeddedPostgresErr
 if sys.platform != "win32":
     import fcntl
 
-_log = logging.getLogger(__name__)
-
 _START_TIMEOUT = 60.0  # seconds
-_CHECK_INTERVAL = 0.5  # seconds
-_STABLE_AFTER = 60.0  # seconds of uptime after which the next restart is immediate again
-_MAX_BACKOFF = 30.0  # seconds before a repeated restart
-_JOIN_TIMEOUT = 35.0  # seconds: longer than a watchdog takes to clean up after a killed one
 _STOP_TIMEOUT = 15.0  # seconds
 _DRAIN_TIMEOUT = 10.0  # seconds that the watchdog leaves users beyond the shutdown timeout of their requests
 _MAX_LOG_BYTES = 10_000_000
@@ -61,31 +50,13 @@ if sys.platform == "linux":
     )
 
 
-class _Launch(NamedTuple):
-    """The parameters of a start of the server."""
-
-    data_dir: Path
-    postgres_bin: Path | None
-    shutdown_timeout: float  # seconds that users take to finish their requests after SIGTERM
-    cluster: Path | None = None  # of a restart, the cluster that ran before: start no other
-
-
-class _Running(NamedTuple):
-    """A server that accepts connections."""
-
-    cluster: Path
-    socket_dir: Path
-
-
 @contextmanager
-def run_embedded(
-    data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30, watch: bool = False
-) -> Iterator[str]:
+def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30) -> Iterator[str]:
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
-    On exit, the last user waits until the server has stopped. `watch` restarts the server whenever it dies.
-    Raises EmbeddedPostgresError.
+    On exit, the last user waits until the server has stopped. `shutdown_timeout` is the seconds that users take to
+    finish their requests after SIGTERM. Raises EmbeddedPostgresError.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
@@ -96,11 +67,9 @@ def run_embedded(
         with _translate_system_errors(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
-            launch = _Launch(data_dir, postgres_bin, shutdown_timeout)
             written = _size_of_log(data_dir)
-            running = _start_or_attach(launch)
-        with _restarting(launch._replace(cluster=running.cluster)) if watch else nullcontext():
-            yield f"postgresql://postgres@/localidades?host={quote(str(running.socket_dir), safe='')}&port=5432"
+            socket_dir = _start_or_attach(data_dir, postgres_bin, shutdown_timeout)
+        yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
     except DatabaseUnavailableError as error:
         if DISK_FULL in (reason := _read_reason(data_dir, written)):
             raise EmbeddedPostgresError(f"The Postgres in {data_dir} failed{reason}") from error
@@ -123,32 +92,26 @@ def _translate_system_errors(data_dir: Path) -> Iterator[None]:
         ) from error
 
 
-def _start_or_attach(launch: _Launch, cancelled: threading.Event | None = None) -> _Running:
-    """Return the server once it is ready; one process starts it while the others wait.
-
-    Raises EmbeddedPostgresError, also once `cancelled` is set.
-    """
-    data_dir = launch.data_dir
-    cancelled = cancelled or threading.Event()
+def _start_or_attach(data_dir: Path, postgres_bin: Path | None, shutdown_timeout: float) -> Path:
+    """Return the folder of the server's socket once it is ready; one process starts it while the others wait."""
     start = open_lock(data_dir / "start.lock")
     try:
         deadline = time.monotonic() + _START_TIMEOUT
-        if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT, cancelled):
+        if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT):
             raise EmbeddedPostgresError(
                 f"Another process takes too long to start the Postgres in {data_dir}: try again."
             )
         launched = False
         written = _size_of_log(data_dir)
-        while time.monotonic() < deadline and not cancelled.is_set():
+        while time.monotonic() < deadline:
             if _has_watchdog(data_dir):
-                running = _find_running(data_dir)
-                if running is not None:
-                    return running
-                cancelled.wait(POLL_INTERVAL)
+                if socket_dir := _find_socket(data_dir):
+                    return socket_dir
+                time.sleep(POLL_INTERVAL)
             elif launched:
                 break  # the watchdog has ended with the server
             else:
-                launched = _launch(launch)
+                launched = _launch(data_dir, postgres_bin, shutdown_timeout)
         raise EmbeddedPostgresError(f"The Postgres in {data_dir} did not start{_read_reason(data_dir, written)}")
     finally:
         os.close(start)
@@ -163,34 +126,30 @@ def _has_watchdog(data_dir: Path) -> bool:
         os.close(lock)
 
 
-def _find_running(data_dir: Path) -> _Running | None:
-    """Find the running server, of any version; killed servers leave their pid files behind."""
+def _find_socket(data_dir: Path) -> Path | None:
+    """Find the socket of the running server, of any version; killed servers leave their pid files behind."""
     for cluster in data_dir.glob("cluster-*"):
         postmaster = watchdog.read_postmaster(cluster)
         if postmaster is not None:
             _, socket_dir, is_ready = postmaster
             if is_ready and watchdog.answers(socket_dir):
-                return _Running(cluster, socket_dir)
+                return socket_dir
     return None
 
 
-def _launch(launch: _Launch) -> bool:
+def _launch(data_dir: Path, postgres_bin: Path | None, shutdown_timeout: float) -> bool:
     """Create the missing folders and start a watchdog; return False if another one runs."""
-    data_dir, postgres_bin, shutdown_timeout, previous = launch
     account = choose_account(data_dir)
     for leftover in data_dir.glob("*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
     binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
-    if previous and not (previous == name_cluster(binaries, data_dir) and previous.exists()):
-        raise EmbeddedPostgresError(f"{previous} is missing, or its version is not that of the Postgres in {binaries}.")
     cluster = make_cluster(binaries, data_dir, account)
     socket_dir = make_socket_dir(data_dir, account)
     quoted = str(socket_dir).replace('"', '""')
     command = [str(binaries / "postgres"), "-D", str(cluster), "-c", f'unix_socket_directories="{quoted}"']
     for name, value in _SETTINGS.items():
         command += ["-c", f"{name}={value}"]
-    uid, gid = account or (-1, -1)
-    numbers = (uid, gid, shutdown_timeout + _DRAIN_TIMEOUT)
+    numbers = (*(account or (-1, -1)), shutdown_timeout + _DRAIN_TIMEOUT)
     return _run_watchdog(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
 
 
@@ -256,46 +215,3 @@ def _has_users(users: int) -> bool:
         fcntl.flock(users, fcntl.LOCK_UN)
         return True
     return False
-
-
-@contextmanager
-def _restarting(launch: _Launch) -> Iterator[None]:
-    """Watch the server of the folder from a thread, and restart it on the same socket if it dies.
-
-    If several processes watch, one of them starts the server, and the others find it running.
-    """
-    stopping = threading.Event()
-    thread = threading.Thread(target=_watch, args=(launch, stopping), name="embedded-postgres", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()  # the server may stop now
-        thread.join(_JOIN_TIMEOUT)
-
-
-def _watch(launch: _Launch, stopping: threading.Event) -> None:
-    pause, started = 0.0, -math.inf
-    while not stopping.wait(_CHECK_INTERVAL):
-        if _is_running(launch.data_dir):
-            continue
-        is_first = time.monotonic() - started > _STABLE_AFTER
-        pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_BACKOFF)
-        _log.error("The embedded Postgres has died; restarting it%s.", f" in {pause:.0f} s" if pause else "")
-        if stopping.wait(pause):
-            break
-        try:
-            _start_or_attach(launch, stopping)
-        except (EmbeddedPostgresError, OSError) as error:
-            if not stopping.is_set():
-                _log.error("Can't restart the embedded Postgres: %s", error)
-        else:
-            _log.warning("The embedded Postgres is running again.")
-        started = time.monotonic()
-
-
-def _is_running(data_dir: Path) -> bool:
-    try:
-        return _has_watchdog(data_dir)
-    except OSError:  # the folder was removed; the restart will report that
-        return False

@@ -36,14 +36,14 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-def lock_within(lock: int, operation: int, seconds: float, cancelled: threading.Event | None = None) -> bool:
-    """Take a flock by polling, as it has no timeout; return False after `seconds` or once `cancelled` is set."""
+def lock_within(lock: int, operation: int, seconds: float) -> bool:
+    """Take a flock by polling, as it has no timeout; return False after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(lock, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline or (cancelled and cancelled.is_set()):
+            if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_INTERVAL)
         else:
@@ -101,15 +101,15 @@ def _stop_orphaned_server(cluster: Path, socket_dir: Path) -> None:
     postmaster = read_postmaster(cluster)
     for number, timeout in _STOP_STEPS:
         living = _find_server_processes(cluster)
-        if number == signal.SIGINT and not (postmaster and postmaster[0] in living):
-            continue  # only the postmaster can shut down cleanly
+        if (
+            number == signal.SIGINT
+        ):  # only the postmaster can shut down cleanly; to its children it means something else
+            living &= {postmaster[0]} if postmaster else set()
         deadline = time.monotonic() + timeout
         for pid in living:
-            # SIGINT means something else to the postmaster's children, which exit with it anyway.
-            if number != signal.SIGINT or (postmaster and pid == postmaster[0]):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
-        while _find_server_processes(cluster) and time.monotonic() < deadline:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        while living and _find_server_processes(cluster) and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL)
     if sys.platform == "linux":
         # No server runs, so the files are stale. Postgres would refuse to start if their pid were in use again, or

@@ -14,7 +14,6 @@ from localidades_api.api.declarations import CACHEABLE, PAGINATED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import ChangesDep, DownloadsDep, ReleasesDep, RepositoryDep
 from localidades_api.caches.changes import ChangeCache
@@ -37,7 +36,6 @@ from localidades_api.html.renderer import FORMATS
 from localidades_api.html.svg import draw_changes, draw_country
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
-router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
 
 _FILES: dict[str, ChangesFormat] = {
     FILE_TYPES[name].media_type.partition(";")[0]: name for name in get_args(ChangesFormat)

@@ -57,5 +57,4 @@ async def get_sitemap(request: Request, releases: ReleasesDep, repository: Repos
 
 
 def _answer(request: Request, text: str, media_type: str) -> Response:
-    headers = {"Content-Type": media_type, "Cache-Control": PRIVATE}
-    return respond_with_document(request.headers, text.encode(), headers)
+    return respond_with_document(request.headers, text.encode(), {"Content-Type": media_type}, cache_control=PRIVATE)

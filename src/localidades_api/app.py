@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Depends, FastAPI, params
 
 from localidades_api import __version__
-from localidades_api.api import Services, census, discovery, openapi, probes, site
+from localidades_api.api import Services, census, crawlers, openapi, probes, site
 from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.middleware.head import HeadMiddleware
@@ -33,7 +33,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
-from localidades_api.extensions import mcp, ogc, outlines, reconcile, wscatgeo
+from localidades_api.extensions import ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.conditional import ConditionalRequests
@@ -44,7 +44,7 @@ from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import Settings, read_settings
 
-EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION, mcp.EXTENSION)
+EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 
@@ -169,14 +169,13 @@ def create_app(
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
-    app.state.security_contact = settings.security_contact
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
     app.state.problem_pages = {path: page for extension in EXTENSIONS for path, page in extension.problem_pages.items()}
     app.include_router(census.router, prefix=PREFIX, dependencies=[Depends(check_request)])
     extended = (extension.router for extension in EXTENSIONS)
-    for router in (*extended, site.router, probes.router, discovery.router):
+    for router in (*extended, site.router, probes.router, crawlers.router):
         app.include_router(router)
     app.mount(site.OFFLINE_DOCS, site.offline_docs)
     app.mount(PICTURES, site.guide_pictures)

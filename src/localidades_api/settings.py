@@ -73,12 +73,6 @@ def _check_network(given: str) -> str:
     return given
 
 
-def _check_contact(given: str | None) -> str | None:
-    if given is not None and not re.fullmatch(r"(mailto:[^\s@]+@|https://|tel:\+?)[^\s@]+", given):
-        raise ValueError("an address such as `mailto:security@example.org` or `https://example.org/security`")
-    return given
-
-
 def _check_public_url(given: str | None) -> str | None:
     if given is None:
         return None
@@ -175,14 +169,10 @@ class Settings(BaseSettings):
     access_log: bool = Field(
         default=False, description="Log every request; requests that fail with 5xx are always logged."
     )
-    security_contact: Annotated[str | None, AfterValidator(_check_contact)] = Field(
-        default=None,
-        description="Address in `/.well-known/security.txt`: `mailto:…` or `https://…`; if unset, there is none.",
-    )
     public_url: Annotated[str | None, AfterValidator(_check_public_url)] = Field(
         default=None,
         description="Address by which the public knows the service, such as `https://localidades.example.org`, for"
-        " canonical links, the feed and files for crawlers; if unset, pages have no canonical link.",
+        " canonical links and files for crawlers; if unset, pages have no canonical link.",
     )
     log_format: Literal["console", "json"] = Field(
         default="console", description="Plain lines for a console, or one JSON object per line."

@@ -268,7 +268,7 @@ def test_nginx_answers_conditional_requests_as_the_service_does(
 @pytest.mark.parametrize(
     "target",
     [
-        f"{LOCALIDADES}?page_size=99", "/sitemap.xml", "/openapi.json", "/ogc/api", "/redoc", "/llms.txt",
+        f"{LOCALIDADES}?page_size=99", "/sitemap.xml", "/openapi.json", "/ogc/api", "/redoc",
         "/ogc/collections/localidades/items?limit=50",
     ],
 )  # fmt: skip

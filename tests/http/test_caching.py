@@ -131,7 +131,6 @@ async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> No
         (f"{LOCALIDADES}download/?format=csv&release=2020-01", 86400),
         (f"{INDEX}releases/", 60),
         (f"{INDEX}releases/2020-01/changes/?since=2020-01", 86400),
-        (f"{INDEX}releases/feed.atom", 60),
         *((f"{path}{query}", seconds) for query, seconds in (("", 60), ("?release=2020-01", 86400))
           for path in (f"{LOCALIDADES}tiles/5/7/14.mvt", f"{LOCALIDADES}backdrop.svg", "/wscatgeo/mgee/01")),
     ],
@@ -155,7 +154,7 @@ async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
         *(f"{INDEX}{path}/?format={format_}" for path in ("localidades/10010001", "municipios/1001", "estados/1")
           for format_ in ("json", "api")),
         *(f"/ogc/collections/{path}" for path in ("localidades/items/10010001", "municipios/items/1001")),
-        *("/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}datapackage.json"),
+        *("/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}tiles.json"),
     ],
 )  # fmt: skip
 async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, target: str) -> None:

@@ -108,12 +108,6 @@ async def test_every_entity_tag_is_answered_with_304(client: httpx.AsyncClient) 
     assert tagged > 80
 
 
-async def test_other_preflights_do_not_allow_a_private_network(client: httpx.AsyncClient) -> None:
-    for headers in ({"X-Other": "true"}, {"Access-Control-Request-Private-Network": "false"}):
-        answer = await client.options(f"{LOCALIDADES}match/", headers={"Origin": "http://example.org", **headers})
-        assert "access-control-allow-private-network" not in answer.headers
-
-
 @pytest.fixture(scope="module")
 async def later(server: str, seeded: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
     """Lend a client of an application on two releases and without names.
@@ -128,8 +122,7 @@ async def later(server: str, seeded: str, tmp_path_factory: pytest.TempPathFacto
     file = write_catalogue(tmp_path_factory.mktemp("later") / "catun_localidad_2021-01.csv", places)
     with new_database(server, seeded) as url:
         await import_into(url, file, reason="a test")
-        options = {"security_contact": "mailto:x@example.org", "in_background": False}
-        async with running_app(url, **options) as app, client_of(app) as client:
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
             yield client
 
 

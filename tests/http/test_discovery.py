@@ -1,9 +1,8 @@
-"""Documents around the API: well-known files for crawlers, assistants and programs; codings and validators."""
+"""Documents around the API: files for crawlers; codings and validators."""
 
 import gzip
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import brotli  # type: ignore[import-untyped]
@@ -11,13 +10,12 @@ import httpx
 import pytest
 
 from localidades_api.http.caching import CACHE_CONTROL
-from tests.support.application import client_of, running_app
 
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 
 
 async def test_discovery_files_use_the_request_host(client: httpx.AsyncClient) -> None:
-    for path in ("/robots.txt", "/llms.txt", "/.well-known/api-catalog", "/sitemap.xml"):
+    for path in ("/robots.txt", "/sitemap.xml"):
         answer = await client.get(path, headers={"Host": "a&b.example"})
         assert answer.status_code == 200
         assert "http://a&" in answer.text
@@ -41,46 +39,6 @@ async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncC
         assert not address.removeprefix("http://test").startswith(tuple(disallowed))
 
 
-async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/.well-known/api-catalog")
-    assert answer.headers["content-type"].startswith("application/linkset+json")
-    head = await client.head("/.well-known/api-catalog")
-    assert head.headers["link"] == '<http://test/.well-known/api-catalog>; rel="api-catalog"'
-    catalog, *apis = answer.json()["linkset"]
-    assert [one["href"] for one in catalog["item"]] == [one["anchor"] for one in apis]
-    for api in apis:
-        assert (await client.get(api["anchor"])).status_code == 200
-        for link in api.get("service-desc", ()):
-            described = await client.get(link["href"])
-            assert described.json()["openapi"]
-            assert described.headers["content-type"] == link["type"]
-        for link in api["service-doc"]:
-            if link["href"].startswith("http://test/"):
-                assert (await client.get(link["href"])).status_code == 200
-
-
-async def test_every_link_in_llms_txt_works(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/llms.txt")
-    assert answer.text.startswith("# Localidades de México\n\n> ")
-    addresses = re.findall(r"\]\((http://test/[^)]+)\)", answer.text)
-    assert len(addresses) >= 10
-    assert any("/wscatgeo/" in address for address in addresses)
-    for address in addresses:
-        expected = 405 if address.endswith("/match/") else 200  # that one needs a POST
-        assert (await client.get(address)).status_code == expected, address
-
-
-async def test_security_txt_is_served_if_a_contact_is_set(client: httpx.AsyncClient, seeded: str) -> None:
-    path = "/.well-known/security.txt"
-    assert (await client.get(path)).status_code == 404
-    options = {"security_contact": "mailto:seguridad@example.org", "in_background": False}
-    async with running_app(seeded, **options) as app, client_of(app) as other:
-        fields = dict(line.split(": ", 1) for line in (await other.get(path)).text.splitlines())
-    assert fields["Contact"] == "mailto:seguridad@example.org"
-    left = datetime.strptime(fields["Expires"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) - datetime.now(UTC)
-    assert timedelta(days=100) < left < timedelta(days=365)
-
-
 # -- Representations
 
 SHARED = (
@@ -88,9 +46,7 @@ SHARED = (
     "/help/add-keys?lang=es", "/ogc/api", "/favicon.ico",
     "/static-swagger-ui/swagger-ui-bundle.js", "/static-swagger-ui/swagger-ui.css",
 )  # fmt: skip
-MADE_FOR_THIS_HOST = (
-    "/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog", "/openapi.json", "/openapi.json?lang=es",
-)  # fmt: skip
+MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/openapi.json", "/openapi.json?lang=es")
 DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "identity": bytes}
 
 

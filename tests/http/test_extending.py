@@ -289,11 +289,11 @@ async def test_added_stream_ends_once_it_is_answered_with_304(app: FastAPI) -> N
 # Each has addresses of other resources; tests/pages/test_browsable.py has the pages of the catalogue.
 DOCUMENTS = [
     "/docs", "/redoc", "/help", "/api/census/", "/map?format=json", "/match?format=json", "/problems?format=json",
-    "/nothing", f"{LOCALIDADES}?page=2", f"{LOCALIDADES}tiles.json", f"{LOCALIDADES}datapackage.json",
-    "/api/census/reconcile/", "/api/census/releases/feed.atom", "/robots.txt", "/sitemap.xml", "/llms.txt",
-    "/.well-known/api-catalog", "/ogc/", "/ogc/api", "/ogc/collections", "/ogc/collections/localidades/items?limit=2",
+    "/nothing", f"{LOCALIDADES}?page=2", f"{LOCALIDADES}tiles.json",
+    "/api/census/reconcile/", "/robots.txt", "/sitemap.xml",
+    "/ogc/", "/ogc/api", "/ogc/collections", "/ogc/collections/localidades/items?limit=2",
 ]  # fmt: skip
-_PATHS = "api|docs|help|llms|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"
+_PATHS = "api|docs|help|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"
 _ADDRESS = re.compile(rf"""(?:(?<=["'(<\s])|http://test)(/(?:geo/)*(?:{_PATHS})\b[^"'()<>\s{{}}]*)""")
 
 
@@ -351,7 +351,6 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
 
     async with app.router.lifespan_context(app), client_of(app) as client:
         assert (await client.get(RECORD, headers=key)).headers["cache-control"].startswith("private, ")
-        assert "API key" not in (await client.get("/llms.txt", headers=key)).text
         refused = await client.get(RECORD)
         assert (refused.status_code, refused.json()["detail"]) == (401, "Send your key as X-API-Key.")
         assert (refused.headers["allow"], refused.headers["vary"]) == ("GET", "Accept")

@@ -12,7 +12,7 @@ OTHERS = [
     "/api/census/", LIST, f"{LIST}10010001/", f"{LIST}suggest/?q=a",
     "/api/census/releases/2020-01/changes/?since=2020-01", "/openapi.json",
     "/readyz", "/problems", "/match", "/map", "/ogc/", "/ogc/collections/estados/items",
-    "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog", f"{LIST}datapackage.json",
+    "/sitemap.xml",
     *(f"{LIST}download/?format={name}" for name in ("csv", "parquet", "xlsx", "gpkg")),
     "/static/style.css", "/static/page.js", "/static/icon.svg", "/static/maplibre/maplibre-gl.mjs",
     "/static-swagger-ui/swagger-ui-bundle.js", "/nothing", "/static/nothing", f"{LIST}?page=x",

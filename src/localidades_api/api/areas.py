@@ -12,7 +12,6 @@ from localidades_api.api.declarations import CACHEABLE, NO_KEY, PAGINATED
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
-from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, TilesDep
 from localidades_api.caches.name_indexes import NameIndexes
@@ -38,18 +37,6 @@ MunicipalityInPath = Annotated[
     Path(ge=1, le=99_999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
     whole_number("The key of a municipio has five digits, such as 01001."),
 ]
-
-
-@router.get("/estados/filter/", include_in_schema=False)
-async def search_states(request: Request) -> Response:
-    """Redirect a form to the list, or to the page of the key that was typed."""
-    return see_search(filled(request), "estados")
-
-
-@router.get("/municipios/filter/", include_in_schema=False)
-async def search_or_filter_municipalities(request: Request) -> Response:
-    """Redirect a form to the list, or to the page of the key that was typed."""
-    return see_search(filled(request), "municipios")
 
 
 @router.get("/estados/", summary="List estados", response_model=StatePage, responses=PAGINATED)

@@ -94,7 +94,7 @@ async def answer_method_not_allowed(request: Request, _error: Exception) -> Resp
 def _answer_for_any_path(request: Request) -> Response | None:
     """Answer OPTIONS, and a path whose slash is missing or too many."""
     if request.method == "OPTIONS" and path_of(request.scope) != METRICS:
-        return answer_preflight(request.headers, allowed_methods(request.scope))
+        return answer_preflight(allowed_methods(request.scope))
     location = _find_other_slash(request.scope)
     return redirect(request, location) if location else None
 

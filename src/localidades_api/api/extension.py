@@ -13,9 +13,6 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.releases.tracker import ReleaseTracker
 
-OPENAPI = ("{base}/openapi.json", "application/json")
-DOCS = "{base}/docs"
-
 
 class Edition(NamedTuple):
     """An edition of borders: `tag` is the value of `Borders.edition`, `ids` has the keys whose borders there are."""
@@ -39,17 +36,11 @@ class Borders(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """A router, and its entries in the documents of the service.
-
-    In addresses, `{base}` is replaced by that of the service.
-    """
+    """A router, and its entries in the documents of the service."""
 
     router: APIRouter
     path: str = ""  # of its addresses, unless they are below /api/census; crawlers leave them out
-    definition: tuple[str, str] | None = OPENAPI  # for programs: address and media type
-    documentation: str = DOCS  # for people
     link: str = ""  # the words of a link to `path`, if /openapi.json does not describe it
-    summary: str = ""  # a line of /llms.txt
     problem_pages: Mapping[str, PageOf] = {}  # what describes the problems of a path, if pages of others do not fit
     tags: tuple[dict[str, str], ...] = ()  # of its operations in /openapi.json, with their descriptions
     front_page: str = ""  # the template of a section of the front page

@@ -156,7 +156,7 @@ async def of_state(repository: CatalogueRepository, release: Release, state: Map
 
 
 async def of_municipality(
-    repository: CatalogueRepository, release: Release, id_: int, border: bytes | None = None
+    repository: CatalogueRepository, release: Release, id_: int, border: bytes | None
 ) -> dict[str, Any]:
     """Return the summary of a municipio, and a map of it if its border is known."""
     summary = await get_area_summary(repository.database, release, id_, id_)

@@ -12,7 +12,6 @@ from localidades_api.api.declarations import CACHEABLE, NO_KEY, PAGINATED
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
-from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, NamesDep, PagesDep, PositionsDep, ReleasesDep, RepositoryDep
 from localidades_api.catalogue.filters import split_fields
@@ -35,12 +34,6 @@ from localidades_api.names.index import NameIndex
 router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEABLE)
 
 _SIMILAR = 3  # suggestions on the page of a search without results, from the whole country
-
-
-@router.get("/filter/", include_in_schema=False)
-async def search_or_filter(request: Request) -> Response:
-    """Redirect a form to the list, or to the place with the key that was typed."""
-    return see_search(filled(request))
 
 
 _LOCALITY_ID = Annotated[

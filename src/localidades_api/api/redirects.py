@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS
+
+router = APIRouter(include_in_schema=False)
 
 
 def redirect(request: Request, location: str) -> Response:
@@ -21,49 +23,49 @@ def with_query(request: Request, location: str) -> str:
     return quote(location, safe="/") + ("?" + quote(query, safe="!$%&'()*+,;=:@/?-._~") if query else "")
 
 
-async def leave_out_blanks(request: Request) -> Response:
-    """Redirect a form to the list above, without its blank fields: a browser submits every field."""
-    return see_list(filled(request))
+@router.get("/releases/{name}/changes/filter/")
+async def filter_changes(request: Request) -> Response:
+    """Redirect a form to the list above it, without its blank fields: a browser submits every field."""
+    return _see("../", _filled(request))
 
 
-def filled(request: Request) -> dict[str, str]:
-    """Return the fields of a form that aren't blank, without the spaces around them."""
-    return {name: text for name, value in request.query_params.items() if (text := value.strip())}
-
-
-def see_search(query: Mapping[str, str], folder: str = "localidades") -> Response:
-    """Redirect the form of a list to the list in `folder`, or to the page of a whole key.
+@router.get("/estados/filter/")
+@router.get("/localidades/filter/")
+@router.get("/municipios/filter/")
+async def search_or_filter(request: Request) -> Response:
+    """Redirect the form of a list to the list above it, or to the page of a whole key.
 
     A search is sorted by relevance. A clave may lack its zeros, or be the key of a municipio or a locality.
     """
-    kept = dict(query)
-    clave = kept.pop("clave", "")
+    query = _filled(request)
+    clave = query.pop("clave", "")
     if _is_key(clave, 9):
-        return _see_page(clave, kept, folder)
+        return _see_page(request, clave, query)
     if _is_key(clave, 5):
-        kept["municipio_id"] = str(int(clave))
+        query["municipio_id"] = str(int(clave))
     elif clave:
-        kept["clave"] = clave.zfill(4) if clave.isascii() and clave.isdecimal() else clave
-    search = kept.get("search", "")
+        query["clave"] = clave.zfill(4) if clave.isascii() and clave.isdecimal() else clave
+    search = query.get("search", "")
     if any(_is_key(search, digits) for digits in KIND_BY_DIGITS):
-        return _see_page(search, kept, folder)
-    return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)
+        return _see_page(request, search, query)
+    return _see("../", {**query, "sort": "relevance"} if search and "sort" not in query else query)
+
+
+def _filled(request: Request) -> dict[str, str]:
+    """Return the fields of a form that aren't blank, without the spaces around them."""
+    return {name: text for name, value in request.query_params.items() if (text := value.strip())}
 
 
 def _is_key(text: str, digits: int) -> bool:
     return len(text) == digits and text.isascii() and text.isdecimal()
 
 
-def _see_page(key: str, query: Mapping[str, str], folder: str) -> Response:
-    kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
-    wanted = KINDS[KIND_BY_DIGITS[len(key)]].plural
-    path = "" if wanted == folder else f"../{wanted}/"
-    return _see(f"../{path}{int(key)}/", kept)
-
-
-def see_list(query: Mapping[str, str]) -> Response:
-    """Redirect a form to the list above it."""
-    return _see("../", query)
+def _see_page(request: Request, key: str, query: Mapping[str, str]) -> Response:
+    """Redirect to the page of a place."""
+    plural = KINDS[KIND_BY_DIGITS[len(key)]].plural
+    folder = "" if request.scope["path"].endswith(f"/{plural}/filter/") else f"../{plural}/"
+    carried = {name: query[name] for name in ("format", "lang", "release") if name in query}
+    return _see(f"../{folder}{int(key)}/", carried)
 
 
 def _see(path: str, query: Mapping[str, str]) -> Response:

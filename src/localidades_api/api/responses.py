@@ -1,4 +1,4 @@
-"""Responses with resources of a release, as JSON or HTML."""
+"""Responses with resources, as JSON or HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import InvalidParametersError
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import Language
-from localidades_api.html.renderer import FORMATS, HTML, JSON, View, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.html.renderer import FORMATS, HTML, JSON, View
 from localidades_api.http.conditional import EarlyResponse
 from localidades_api.http.headers import link_header
 from localidades_api.http.negotiation import CODINGS, accept_header, choose_media_type
@@ -40,20 +39,20 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 @dataclass(slots=True)
 class ResponseBuilder:
-    """Builds the response to one request, from a release and in one representation.
+    """Builds the response to one request, in one representation, from a release or without one.
 
     A route calls `begin`, reads its resource and returns `answer`. `check_modified` in between saves reading what the
     client has.
     """
 
     request: Request
-    query: ReleaseQuery | ReleasesQuery | ChangesQuery
-    releases: ReleaseTracker
-    release: Release
+    query: RepresentationQuery | ChangesQuery
     format: str  # of the representation
     pinned: str | None  # the name of the release, if the request gives it
-    is_immutable: bool  # the request names every release that the response depends on
+    is_immutable: bool = False  # the request names every release that the response depends on
     variant: str = ""  # of the ETag: what the response depends on in addition to its release
+    _release: Release | None = None
+    _releases: ReleaseTracker | None = None
 
     @classmethod
     async def begin(
@@ -74,13 +73,27 @@ class ResponseBuilder:
         """
         if id_ is not None and request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
             raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
-        format_ = query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
+        format_ = _choose_format(request, query, formats)
         pinned = query.release if isinstance(query, ReleaseQuery) else name
         release = await releases.get(pinned)
-        builder = cls(request, query, releases, release, format_, pinned, is_immutable=pinned is not None)
-        if builder.wants_html:
+        if format_ == HTML.format:
             _refuse_on_a_page(query)
-        return builder
+        return cls(request, query, format_, pinned, pinned is not None, _release=release, _releases=releases)
+
+    @classmethod
+    def without_release(cls, request: Request, query: RepresentationQuery) -> Self:
+        """Choose the representation of what depends on no release; raise NotAcceptableError if there is none.
+
+        The links of a page keep to the release that the query names.
+        """
+        pinned = query.release if isinstance(query, ReleaseQuery) else None
+        return cls(request, query, _choose_format(request, query), pinned)
+
+    @property
+    def release(self) -> Release:
+        """The release, of a builder that has one."""
+        assert self._release is not None  # noqa: S101  # a route knows whether its resource is of a release
+        return self._release
 
     @property
     def wants_html(self) -> bool:
@@ -99,25 +112,25 @@ class ResponseBuilder:
     def check_modified(self, paging: Paging | None = None) -> None:
         """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
         if "if-none-match" in self.request.headers:
-            self.represent(self.format, paging).check_modified()
+            self._represent(self.format, paging).check_modified()
 
     @property
     def _current(self) -> str | None:
         """The current release if the request names another one."""
-        served = self.releases.served
+        served = self._releases.served if self._releases else None
         return served.name if self.pinned and served and served.name != self.pinned else None
 
-    def represent(self, format_: str, paging: Paging | None = None) -> Representation:
+    def _represent(self, format_: str, paging: Paging | None) -> Representation:
         """Return the representation in a format of the resource; JSON of more records than by default is compressed."""
         name, is_page = f"{format_}{self.variant}", format_ == HTML.format
         vary = [] if is_census(self.request.scope) else ["Accept"]  # whose router does so for each answer
-        if is_page:  # a page mentions other releases, whichever it is of
+        if is_page and self._releases:  # a page mentions other releases, whichever it is of
             current = f".{self._current}" if self._current else ""
-            name += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
+            name += f".{self._releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
             vary.append("Accept-Language")
         is_long = isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
         asked = Headers() if self.wants_html and not is_page else self.request.headers  # a page shows uncoded JSON
-        return Representation.of_release(
+        return Representation.of(
             asked,
             self.release,
             name,
@@ -140,26 +153,30 @@ class ResponseBuilder:
         self,
         template: str,
         title: str,
-        content: Mapping[str, Any] | bytes,
+        content: Mapping[str, Any] | bytes | None = None,
         paging: Paging | None = None,
         **context: object,
     ) -> Response:
-        """Return the response with a resource; `content` is the resource or its JSON."""
-        chosen = self.represent(self.format, paging)
+        """Return the response with a resource; `content` is the resource or its JSON, None for what is only a page."""
         if self.wants_html:
-            return chosen.respond(self._render(template, title, content, paging, context), HTML.headers)
-        return chosen.respond(content if isinstance(content, bytes) else to_json(content), JSON.headers)
+            body, media = self._render(template, title, content, paging, context), HTML.headers
+        else:
+            body, media = content if isinstance(content, bytes) else to_json(content), JSON.headers
+        if self._release is None:
+            vary = ["Accept"] * (content is not None) + ["Accept-Language"] * self.wants_html
+            return respond_with_document(self.request.headers, body, media, vary=vary)
+        return self._represent(self.format, paging).respond(body, media)
 
     def _render(
         self,
         template: str,
         title: str,
-        content: Mapping[str, Any] | bytes,
+        content: Mapping[str, Any] | bytes | None,
         paging: Paging | None,
         context: Mapping[str, object],
     ) -> bytes:
         """Return the HTML page of a resource."""
-        request = self.request
+        request, path = self.request, self.request.scope["path"]
         query = {name: value for name, value in sorted(parameters_of(self.query).items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
@@ -167,24 +184,30 @@ class ResponseBuilder:
         view = View(
             template,
             title,
-            from_json(content) if isinstance(content, bytes) else content,
+            from_json(content) if isinstance(content, bytes) else content or {},
             root=root_of(request.scope),
             public_url=public_url(request),
-            target=f"{request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            target=path if content is None else f"{path}?{urlencode({**asked, 'format': 'json'})}",
             allow=allowed_methods(request.scope),
-            headers=self.represent(JSON.format, paging).headers,
-            release=self.release,
+            headers=self._represent(JSON.format, paging).headers if self._release else {},
+            release=self._release,
             pinned=self.pinned,
             current=self._current,
             language=self.language,
             query=query,
-            borders=self.releases.borders.rpartition(".")[0],
+            borders=self._releases.borders.rpartition(".")[0] if self._releases else "",
             context=context,
         )
         return HTML.render(view)
 
 
-def _refuse_on_a_page(query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> None:
+def _choose_format(
+    request: Request, query: RepresentationQuery | ChangesQuery, formats: Mapping[str, str] = FORMATS
+) -> str:
+    return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
+
+
+def _refuse_on_a_page(query: RepresentationQuery | ChangesQuery) -> None:
     """Refuse the columns that a query chooses of an HTML page, and redirect to one that shows fewer records.
 
     Temporarily and by a relative address, since the address still returns JSON.
@@ -203,36 +226,3 @@ def _refuse_on_a_page(query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> Non
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
-
-
-def answer_without_release(
-    request: Request,
-    query: RepresentationQuery,
-    template: str,
-    title: str,
-    content: Any = None,  # noqa: ANN401  # as JSON
-    pinned: str | None = None,
-    **context: object,
-) -> Response:
-    """Answer with content that depends on no release, as an HTML page or JSON; the page's links keep a `pinned` one.
-
-    Without `content` there is only the page.
-    """
-    has_json = content is not None
-    renderer = select_renderer(query.format, request.headers) if has_json else HTML
-    path = request.scope["path"]
-    view = View(
-        template,
-        title,
-        content or {},
-        root=root_of(request.scope),
-        public_url=public_url(request),
-        target=f"{path}?format=json" if has_json else path,
-        pinned=pinned,
-        language=query.lang or preferred_language(request.headers),
-        query={name: value for name, value in (("release", pinned), ("lang", query.lang)) if value},
-        context=context,
-    )
-    vary = ["Accept"] * has_json + ["Accept-Language"] * (renderer is HTML)
-    headers = {"Cache-Control": CACHE_CONTROL, **renderer.headers}
-    return respond_with_document(request.headers, renderer.render(view), headers, vary)

@@ -14,7 +14,7 @@ from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import LanguageQuery, MapQuery, ReleaseQuery, RepresentationQuery, check_request
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url, requested_base
-from localidades_api.api.responses import ResponseBuilder, answer_without_release
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.keys import state_of
@@ -25,14 +25,12 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
-from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
-from localidades_api.html.languages.translators import LANGUAGES, Language
+from localidades_api.html.languages.translators import LANGUAGES
 from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
-from localidades_api.http.representation import respond_with_document
+from localidades_api.http.representation import PRIVATE, respond_with_document
 
 OFFLINE_DOCS = "/static-swagger-ui"
 # Swagger UI and ReDoc have their icons as `data:` addresses. ReDoc inserts style elements: empty ones that its script
@@ -139,13 +137,14 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         }
         for error in answerable()
     ]
-    return answer_without_release(request, query, "problems.html", "API errors", {"results": described})
+    builder = ResponseBuilder.without_release(request, query)
+    return builder.answer("problems.html", "API errors", {"results": described})
 
 
 class DocumentationQuery(RepresentationQuery):
     """The parameters of a page that has no JSON."""
 
-    format: Literal["api"] | None = None
+    format: Literal["api"] = "api"
 
 
 @router.get("/docs")
@@ -165,7 +164,7 @@ def _documentation(request: Request, query: DocumentationQuery, template: str, t
         "assets": f"{root_of(request.scope)}{OFFLINE_DOCS}",
         "extensions": extensions_of(request),
     }
-    response = answer_without_release(request, query, template, title, **context)
+    response = ResponseBuilder.without_release(request, query).answer(template, title, **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -173,8 +172,8 @@ def _documentation(request: Request, query: DocumentationQuery, template: str, t
 @router.get(HELP)
 async def show_help(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Explain keys and pages to people who don't program."""
-    guides = [_guide(request, query, name) for name in GUIDES]
-    return answer_without_release(request, query, "help.html", "Help", guides=guides)
+    builder = ResponseBuilder.without_release(request, query)
+    return builder.answer("help.html", "Help", guides=[_guide(builder, name) for name in GUIDES])
 
 
 @router.get(f"{HELP}/{{name}}")
@@ -182,18 +181,15 @@ async def show_guide(request: Request, name: str, query: Annotated[Documentation
     """Show a guide of the documentation."""
     if name not in GUIDES:
         raise NotFoundError("There is no such guide. `/help` lists them all.")
-    guide = _guide(request, query, name)
-    return answer_without_release(request, query, "guide.html", guide.title, guide=guide)
+    builder = ResponseBuilder.without_release(request, query)
+    guide = _guide(builder, name)
+    return builder.answer("guide.html", guide.title, guide=guide)
 
 
-def _guide(request: Request, query: DocumentationQuery, name: str) -> Guide:
-    root = root_of(request.scope)
-    kept = f"?{urlencode({'lang': query.lang})}" if query.lang else ""
-    return read_guide(name, _language(request, query), Site(root, kept, public_url(request) or f"{SERVICE}{root}"))
-
-
-def _language(request: Request, query: DocumentationQuery) -> Language:
-    return query.lang or preferred_language(request.headers)
+def _guide(builder: ResponseBuilder, name: str) -> Guide:
+    root, lang = root_of(builder.request.scope), builder.query.lang
+    kept = f"?{urlencode({'lang': lang})}" if lang else ""
+    return read_guide(name, builder.language, Site(root, kept, public_url(builder.request) or f"{SERVICE}{root}"))
 
 
 @router.get("/openapi.json")
@@ -203,8 +199,7 @@ async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]
     It names this service by an absolute address, as Postman, Insomnia and OpenAPI Generator need it.
     """
     document = {**request.app.openapi(query.lang or LANGUAGES[0]), "servers": [{"url": requested_base(request)}]}
-    headers = {"Cache-Control": "no-cache, private", **JSON.headers}  # made from the Host header
-    return respond_with_document(request.headers, to_json(document), headers)
+    return respond_with_document(request.headers, to_json(document), JSON.headers, cache_control=PRIVATE)
 
 
 @router.get("/")
@@ -216,5 +211,5 @@ async def go_to_index() -> Response:
 @router.get("/favicon.ico")
 async def get_icon(request: Request) -> Response:
     """Return the icon for pages without `<link rel="icon">`, such as JSON in a browser."""
-    headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "image/vnd.microsoft.icon"}
-    return respond_with_document(request.headers, (STATIC / "favicon.ico").read_bytes(), headers)
+    icon = (STATIC / "favicon.ico").read_bytes()
+    return respond_with_document(request.headers, icon, {"Content-Type": "image/vnd.microsoft.icon"})

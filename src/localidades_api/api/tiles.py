@@ -64,7 +64,7 @@ async def describe_tiles(
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await releases.get(query.release)
     address = f"{requested_base(request)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
-    chosen = Representation.of_release(
+    chosen = Representation.of(
         request.headers, release, f"json.{digest_of(address.encode())}", cache_control=PRIVATE, codings=CODINGS
     )
     description = TileJson(
@@ -136,9 +136,7 @@ async def _answer(
 ) -> Response:
     """Answer with a drawing of a release, which is cached compressed with gzip."""
     is_pinned = query.release is not None
-    chosen = Representation.of_release(
-        request.headers, release, name, codings=["gzip"], is_pinned=is_pinned, is_weak=True
-    )
+    chosen = Representation.of(request.headers, release, name, codings=["gzip"], is_pinned=is_pinned, is_weak=True)
     chosen.check_modified()
     body = await draw()
     media = {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}

@@ -42,7 +42,7 @@ def represent_file(
     """Choose the representation of a file; it has Accept-Ranges, or a weak ETag if ranges are not possible."""
     is_plain = file_type.is_compressed or choose_coding(asked.getlist("accept-encoding"), CODINGS) is None
     has_ranges = (file_type.is_reproducible) and is_plain
-    return Representation.of_release(
+    return Representation.of(
         asked,
         release,
         name,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.datastructures import Headers
 
 from localidades_api import __version__
@@ -135,16 +135,9 @@ class BrowsableRenderer:
         ).encode()
 
 
-def render_text(template: str, language: Language, **context: object) -> str:
-    """Return a document that isn't a page, escaped as XML; its template has the translations and `context`."""
-    translations = {"_": translator(language), "said": lenient_translator(language)}
-    return _templates.get_template(template).render(language=language, **translations, **context)
-
-
-def render_json(template: str, **context: object) -> dict[str, Any]:
-    """Return the object that a template describes as JSON."""
-    described: dict[str, Any] = from_json(_templates.get_template(template).render(**context))
-    return described
+def render_text(template: str, **context: object) -> str:
+    """Return a document that isn't a page, escaped as XML."""
+    return _templates.get_template(template).render(**context)
 
 
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:

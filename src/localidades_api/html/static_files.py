@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.negotiation import CODINGS
 from localidades_api.http.representation import Representation, digest_of
 
 STATIC = Path(__file__).parent / "static"
@@ -59,7 +60,7 @@ class CompressedStaticFiles(StaticFiles):
             response.headers["Cache-Control"] = CACHE_CONTROL
             return response
         text = _read(str(full_path), stat_result.st_mtime_ns)
-        chosen = Representation.of_content(Headers(scope=scope), text.digest)
+        chosen = Representation.of(Headers(scope=scope), None, text.digest, codings=CODINGS)
         return chosen.respond_coded(text.bodies[chosen.coding], {"Content-Type": media_type}, status_code)
 
 

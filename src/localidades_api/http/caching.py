@@ -28,7 +28,6 @@ def _identify_software() -> str:
 _SOFTWARE = _identify_software()  # at the start: later edits don't reach a process
 
 
-@lru_cache(maxsize=32)
 def entity_tag(release: Release, format_: str) -> str:
     """Return the strong validator of every response that shows this release in this representation.
 

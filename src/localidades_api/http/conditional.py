@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110 §13): the middleware that answers them with 304, and the check that does so early."""
+"""Conditional requests (RFC 9110 §13), which a middleware answers with 304."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -59,24 +59,15 @@ class EarlyResponse(Exception):  # noqa: N818  # an answer
         self.response = Response(status_code=status, headers=headers)
 
 
-def check_modified(asked: Headers, headers: Mapping[str, str]) -> None:
-    """Raise EarlyResponse (304) if the client has the response with the ETag of `headers`, those of its 304.
-
-    An optimization, before a route reads or draws something: the middleware `ConditionalRequests` would answer the same
-    once the response begins. Only for a resource that exists: those of a release share their tags. `*` doesn't count.
-    """
-    if _lists(asked.getlist("if-none-match"), headers["ETag"]):
-        raise EarlyResponse(HTTPStatus.NOT_MODIFIED, headers)
-
-
 def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
     """Return whether If-None-Match lists the ETag of a response or is `*`, by weak comparison (RFC 9110 §13.1.2).
 
     `if_none_match` has the lines of that header, since a list may be split over several (RFC 9110 §5.3).
     If-Modified-Since is ignored: going back to an older release makes the dates run backwards.
     """
-    return ", ".join(if_none_match).strip() == "*" or _lists(if_none_match, etag)
+    return ", ".join(if_none_match).strip() == "*" or lists_tag(if_none_match, etag)
 
 
-def _lists(if_none_match: Sequence[str], etag: str) -> bool:
+def lists_tag(if_none_match: Sequence[str], etag: str) -> bool:
+    """Return whether If-None-Match lists an ETag."""
     return etag.removeprefix("W/").strip('"') in _ENTITY_TAG.findall(", ".join(if_none_match))

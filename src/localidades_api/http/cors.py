@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-from starlette.datastructures import Headers
 from starlette.responses import Response
 
 CORS = {
@@ -14,14 +13,8 @@ CORS = {
 _PREFLIGHT = {"Access-Control-Allow-Headers": "*", "Access-Control-Max-Age": "86400"}
 
 
-def answer_preflight(asked: Headers, allow: str) -> Response:
-    """Let scripts of any origin use the methods of a resource, which `allow` lists, with any headers.
-
-    Scripts of a public site may reach a service in a private network too, as Starlette's CORSMiddleware lets them with
-    `allow_private_network`: nothing here is secret (WICG Private Network Access).
-    """
+def answer_preflight(allow: str) -> Response:
+    """Let scripts of any origin use the methods of a resource, which `allow` lists, with any headers."""
     methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
     headers = {"Access-Control-Allow-Methods": methods, **_PREFLIGHT, "Allow": allow}
-    if asked.get("Access-Control-Request-Private-Network") == "true":
-        headers["Access-Control-Allow-Private-Network"] = "true"
     return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers
-from localidades_api.http.conditional import check_modified
+from localidades_api.http.conditional import EarlyResponse, lists_tag
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 
 PRIVATE = "no-cache, private"  # of what is made from the Host header, which no shared cache may keep for others
@@ -30,11 +30,11 @@ class Representation:
     coding: str | None = None  # that the client prefers
 
     @classmethod
-    def of_release(
+    def of(
         cls,
         asked: Headers,
-        release: Release,
-        name: str,
+        release: Release | None,
+        variant: str,
         *,
         cache_control: str | None = None,
         codings: Sequence[str] = (),
@@ -43,14 +43,17 @@ class Representation:
         is_weak: bool = False,
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Choose one that depends on a release, and on what `name` says.
+        """Choose one that depends on a release and on what `variant` says, or without a release on that alone.
 
         `is_pinned` says that the request names the release, so that the response stays right when another is published.
         If the tag `is_weak`, all codings share it. `more` are other headers that a 304 has too.
         """
         coding = choose_coding(asked.getlist("accept-encoding"), codings) if codings else None
-        variant = f"{name}.{coding}" if coding and not is_weak else name
-        headers = {**freshness_headers(release, variant, pinned=is_pinned), **more}
+        if release is None:
+            headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{variant}.{coding or "identity"}"', **more}
+        else:
+            coded = f"{variant}.{coding}" if coding and not is_weak else variant
+            headers = {**freshness_headers(release, coded, pinned=is_pinned), **more}
         if is_weak:
             headers["ETag"] = f"W/{headers['ETag']}"
         if cache_control:
@@ -59,19 +62,14 @@ class Representation:
             headers["Vary"] = ", ".join(vary)
         return cls(asked, headers, coding)
 
-    @classmethod
-    def of_content(
-        cls, asked: Headers, digest: str, *, cache_control: str = CACHE_CONTROL, vary: Sequence[str] = ()
-    ) -> Self:
-        """Choose one that depends on no release; `digest` is that of its content, or of what this is made from."""
-        coding = choose_coding(asked.getlist("accept-encoding"), CODINGS)
-        etag = f'"{digest}.{coding or "identity"}"'
-        headers = {"Cache-Control": cache_control, "ETag": etag, "Vary": ", ".join([*vary, "Accept-Encoding"])}
-        return cls(asked, headers, coding)
-
     def check_modified(self) -> None:
-        """Raise EarlyResponse (304) if the client has it, before what takes time."""
-        check_modified(self.asked, self.headers)
+        """Raise EarlyResponse (304) if the client has the response, before a route reads or draws something.
+
+        An optimization: the middleware `ConditionalRequests` would answer the same once the response begins. Only for a
+        resource that exists: those of a release share their tags. `*` doesn't count.
+        """
+        if lists_tag(self.asked.getlist("if-none-match"), self.headers["ETag"]):
+            raise EarlyResponse(HTTPStatus.NOT_MODIFIED, self.headers)
 
     def respond(self, content: bytes, media: Mapping[str, str]) -> Response:
         """Return the response with a content, compressed if the client prefers that; `media` describes it."""
@@ -89,10 +87,13 @@ def digest_of(content: bytes) -> str:
 
 
 def respond_with_document(
-    asked: Headers, content: bytes, headers: Mapping[str, str], vary: Sequence[str] = ()
+    asked: Headers,
+    content: bytes,
+    media: Mapping[str, str],
+    *,
+    cache_control: str = CACHE_CONTROL,
+    vary: Sequence[str] = (),
 ) -> Response:
-    """Return the response with a text that depends on no release; `headers` has Content-Type and Cache-Control."""
-    digest = digest_of(content)
-    return Representation.of_content(asked, digest, cache_control=headers["Cache-Control"], vary=vary).respond(
-        content, headers
-    )
+    """Return the response with a text that depends on no release."""
+    chosen = Representation.of(asked, None, digest_of(content), cache_control=cache_control, codings=CODINGS, vary=vary)
+    return chosen.respond(content, media)

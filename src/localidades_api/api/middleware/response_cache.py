@@ -8,7 +8,6 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.api.middleware.tracking_parameters import drop_tracking
 from localidades_api.api.route_table import RouteTable
 from localidades_api.http.headers import make_private, on_wire
 from localidades_api.http.paths import OPERATION, STATIC, operation_of, path_of
@@ -69,18 +68,10 @@ class ResponseCache:
         held = self._recent.get(key)
         if held is None:
             if (held := self._older.pop(key, None)) is None:
-                return self._get_untracked(*key)
+                return None
             self.put(key, held)
         COUNTERS.response_hits += 1
         return held
-
-    def _get_untracked(self, port: int | None, target: bytes, fields: tuple[Field, ...]) -> HeldResponse | None:
-        """Return the page that is held for a request without its tracking parameters; JSON refuses them."""
-        path, _, query = target.partition(b"?")
-        if (left := drop_tracking(query)) == query:
-            return None
-        held = self.get((port, path + b"?" * bool(left) + left, fields))
-        return held if held and b"content-type: text/html" in held.lines else None
 
     def put(self, key: Key, held: HeldResponse) -> None:
         """Hold a response for a spelling."""

@@ -5,13 +5,11 @@ shift them.
 """
 
 from localidades_api.api.extension import Extension
-from localidades_api.extensions.ogc.router import DEFINITION, OGC, router
+from localidades_api.extensions.ogc.router import OGC, router
 
 EXTENSION = Extension(
     router,
     f"{OGC}/",
-    definition=(f"{{base}}{OGC}/api", DEFINITION),
     link="layers for QGIS, GDAL and ArcGIS (OGC API)",
-    summary=f"- [OGC API - Features]({{base}}{OGC}/): for QGIS and GDAL",
     municipios=f"{OGC}/collections/municipios/items",
 )

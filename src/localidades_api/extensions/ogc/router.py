@@ -25,7 +25,7 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import translate
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.responses import answer_without_release
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, PositionsDep, ReleasesDep, RepositoryDep, TilesDep
 from localidades_api.caches.positions import PositionCache
 from localidades_api.catalogue.attribution import TERMS
@@ -42,7 +42,6 @@ from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidParametersError, NotAcceptableError
 from localidades_api.html.renderer import HTML, JSON, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.negotiation import CODINGS
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.representation import PRIVATE, Representation, respond_with_document
@@ -252,7 +251,7 @@ class _FeatureAnswer:
         name = ".".join(filter(None, ["ogc", self.edition, "json"]))
         codings = CODINGS if is_long else ()
         asked = self.request.headers
-        return Representation.of_release(asked, self.release, name, cache_control=PRIVATE, codings=codings)
+        return Representation.of(asked, self.release, name, cache_control=PRIVATE, codings=codings)
 
     async def answer(self, content: Mapping[str, Any] | bytes, media_type: str = "application/json") -> Response:
         """Return the response; compressing a long one takes a while, for which the event loop does not wait."""
@@ -292,8 +291,8 @@ async def show_landing_page(
     builder = _FeatureAnswer(request, query, await releases.get(query.release))
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
-        page = {"collections": collections}
-        return answer_without_release(request, query, "ogc/ogc.html", "OGC API - Features", page, query.release)
+        page = ResponseBuilder.without_release(request, query)
+        return page.answer("ogc/ogc.html", "OGC API - Features", {"collections": collections})
     content = {
         "title": f"Localidades de México ({builder.release.name})",
         "description": "The estados, municipios and localities of INEGI's catalogue, as OGC API - Features.",
@@ -321,8 +320,7 @@ def _wants_html(query: ReleaseQuery, request: Request) -> bool:
 @router.get("/api")
 async def describe_api(request: Request) -> Response:
     """Describe these resources as OpenAPI 3.0, as the standard wants; the service's own document is 3.1."""
-    headers = {**JSON.headers, "Content-Type": DEFINITION, "Cache-Control": CACHE_CONTROL}
-    return respond_with_document(request.headers, to_json(_document()), headers)
+    return respond_with_document(request.headers, to_json(_document()), {**JSON.headers, "Content-Type": DEFINITION})
 
 
 @cache

@@ -2,11 +2,10 @@
 
 from localidades_api.api.extension import Extension
 from localidades_api.extensions.outlines.queries import BORDERS
-from localidades_api.extensions.outlines.router import AT, TAG, router
+from localidades_api.extensions.outlines.router import TAG, router
 
 EXTENSION = Extension(
     router,
-    summary=f"- Municipio of a point, by outlines that the operator imports: `{{base}}{AT}?lat=21.88&lon=-102.3`",
     tags=({"name": TAG, "description": "The municipio of a point, and the outlines of municipios and estados."},),
     front_page="outlines/front_page.html",
     borders=BORDERS,

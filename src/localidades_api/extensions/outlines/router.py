@@ -51,7 +51,7 @@ from localidades_api.extensions.outlines.schemas import (
     MunicipioAtPointResults,
     OutlineFeature,
 )
-from localidades_api.http.negotiation import compress
+from localidades_api.http.negotiation import CODINGS, compress
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.representation import Representation, digest_of
 
@@ -269,7 +269,7 @@ async def _answer_composed(
 ) -> Response:
     """Return the response with what `write` makes of outlines; its tag is known before they are read."""
     digest = digest_of(f"{edition.tag} {edition.ids[0]} {edition.ids[-1]} {media_type}{form} {__version__}".encode())
-    chosen = Representation.of_content(request.headers, digest)
+    chosen = Representation.of(request.headers, None, digest, codings=CODINGS)
     chosen.check_modified()
 
     async def compose() -> bytes:

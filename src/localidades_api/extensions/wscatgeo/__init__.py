@@ -3,12 +3,4 @@
 from localidades_api.api.extension import Extension
 from localidades_api.extensions.wscatgeo.router import WSCATGEO, router
 
-EXTENSION = Extension(
-    router,
-    WSCATGEO,
-    definition=None,
-    documentation="https://www.inegi.org.mx/servicios/catalogounico.html",
-    link="the addresses of INEGI's wscatgeo",
-    summary=f"- [wscatgeo]({{base}}{WSCATGEO}v2/mgem/14): what INEGI's own web service answers,"
-    " for programs written for it",
-)
+EXTENSION = Extension(router, WSCATGEO, link="the addresses of INEGI's wscatgeo")

@@ -14,20 +14,20 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import RepresentationQuery
-from localidades_api.api.responses import answer_without_release
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, ReleasesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
 from localidades_api.extensions.wscatgeo.queries import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
-from localidades_api.http.caching import freshness_headers
+from localidades_api.http.representation import Representation
 from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(include_in_schema=False)
 
 WSCATGEO = "/wscatgeo/"
-_MEDIA_TYPE = "application/json"  # without a charset, as that service says
+_MEDIA = {"Content-Type": "application/json"}  # without a charset, as that service says
 # A path below the address of the service, with or without a trailing slash. A key may lack its zeros after a slash.
 _MUN = r"/?(?P<mun>(?<=/)\d{1,3}|\d{3})"
 _LOC = r"/?(?P<loc>(?<=/)\d{1,4}|(?<=\d{3})\d{4})"
@@ -72,24 +72,24 @@ class PathsQuery(RepresentationQuery):
 async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) -> Response:
     """List the paths of a version, as an HTML page or JSON."""
     paths = [{"path": path, "content": content} for path, content in EXAMPLES.items()]
-    return answer_without_release(request, query, "wscatgeo/wscatgeo.html", "wscatgeo", {"results": paths})
+    builder = ResponseBuilder.without_release(request, query)
+    return builder.answer("wscatgeo/wscatgeo.html", "wscatgeo", {"results": paths})
 
 
 @router.get(f"{WSCATGEO}{{path:path}}")
 async def answer_as_wscatgeo(
-    path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
+    request: Request, path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
     """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of INEGI's service expect."""
     version: Version = "v2" if path.startswith("v2/") else "v1"
     path = path.removeprefix("v2/")
     try:
         chosen = await _release(release, releases)
-        headers = freshness_headers(chosen, "wscatgeo", pinned=release is not None)
         body = _envelope(chosen, await _read(version, path, chosen, database), is_one=_is_one(path))
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
-        headers = {"Cache-Control": "no-cache"}
-    return Response(body, headers={**headers, "Content-Type": _MEDIA_TYPE})
+        return Response(body, headers={"Cache-Control": "no-cache", **_MEDIA})
+    return Representation.of(request.headers, chosen, "wscatgeo", is_pinned=release is not None).respond(body, _MEDIA)
 
 
 async def _release(name: str | None, releases: ReleaseTracker) -> Release:

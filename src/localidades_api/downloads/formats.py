@@ -10,25 +10,19 @@ _CSV = "text/csv; charset=utf-8; header=present"
 
 
 class FileType(NamedTuple):
-    """The media type of a format, and the ending of its file names.
-
-    A format is reproducible if the same records give the same bytes on any machine. A file is measured for HEAD if its
-    readers ask for its size, then for ranges.
-    """
+    """The media type of a format, and the ending of its file names."""
 
     media_type: str
     ending: str
     is_compressed: bool = False
-    is_reproducible: bool = False
-    is_measured: bool = False
     max_records: float = math.inf
 
 
 FILE_TYPES: Mapping[DownloadFormat, FileType] = {
-    "csv": FileType(_CSV, ".csv", is_reproducible=True),
-    "excel": FileType(_CSV, "-excel.csv", is_reproducible=True),
-    "ndjson": FileType("application/x-ndjson", ".ndjson", is_reproducible=True),
-    "geojson": FileType("application/geo+json", ".geojson", is_reproducible=True),
+    "csv": FileType(_CSV, ".csv"),
+    "excel": FileType(_CSV, "-excel.csv"),
+    "ndjson": FileType("application/x-ndjson", ".ndjson"),
+    "geojson": FileType("application/geo+json", ".geojson"),
     "parquet": FileType("application/vnd.apache.parquet", ".parquet", is_compressed=True),
     "xlsx": FileType(
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",

@@ -5,7 +5,6 @@ import csv
 import io
 import re
 import zipfile
-from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -25,8 +24,6 @@ from localidades_api.api import Services
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.database.queries.changes import find_changes, get_stored_changes
 from localidades_api.downloads import changes as changes_module
-from localidades_api.downloads.changes import write_changes
-from localidades_api.errors import NotAcceptableError
 from tests.support.application import (
     await_status,
     client_of,
@@ -255,15 +252,6 @@ async def test_table_of_changes_has_whole_records(client: httpx.AsyncClient, que
         assert answer.headers["catalogue-records"] == str(len(changes))
         named = f'attachment; filename="changes-2019-01-2020-01.{suffix}"'
         assert answer.headers["content-disposition"] == named
-
-
-async def test_workbook_without_room_is_refused(app: FastAPI) -> None:
-    services: Services = app.state.services
-    old, new = [await services.releases.named(name) for name in SOURCES]
-    many_changes = array("i", bytes(2**20 * 2 * array("i").itemsize))
-    with pytest.raises(NotAcceptableError, match="room for 1,048,575 changes, and these are 1,048,576"):
-        write_changes(services.database, old, new, many_changes, "xlsx")
-    write_changes(services.database, old, new, many_changes[2:], "xlsx")
 
 
 @pytest.mark.parametrize(

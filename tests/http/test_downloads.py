@@ -1,6 +1,5 @@
 """Downloads: every record once in every format, and visible failures."""
 
-import csv
 import http.client
 import io
 import itertools
@@ -22,13 +21,11 @@ import pytest
 from fastapi import FastAPI
 from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
-from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.catalogue.columns import COLUMNS
-from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, database_with, recorded_statements, running_app
 from tests.support.catalogue import Place, many
-from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
+from tests.support.downloads import DOWNLOAD, TEXTS, Stalled, read_csv, stalled
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.pages import BROWSER
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
@@ -46,24 +43,18 @@ MEDIA_TYPES = {
 }
 FORMATS = list(MEDIA_TYPES)
 
-# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
-RUN_BY_SPREADSHEETS = {
-    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
-    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\x0b\t@A1",
-    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"', "\tTabulador",
-}  # fmt: skip
 # Names that could break readers of CSV or JSON, or look like formulas and are none.
 NASTY = ["Ejido 20 de Noviembre", 'Con "comillas", y coma', '"Entre comillas"', "\\N", "\\.", "a\\b:c", ":release_id",
          "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀", "\u2028 línea", "\x01", "{lines}",
          "<script>alert(1)</script>", "a = b", "_x0041_", "\ufffe_x", "&lt;]]>", "La Y = X", "'=1", '"=1"', "(+)",
-         "[-]", "1+1", "ñ-1", "\u200b=1", ";=1", ",=1"]  # fmt: skip
+         "[-]", "1+1", "=1+1", "\t=1+1", "-1", "@A1", "\x0b=1"]  # fmt: skip
 YUCATAN = {"nom_ent": '=Yucatán, "el"', "nom_abr": "@Yuc."}
 PLACES = [
     *many(132),
     *(
         Place(f"31001{number:04d}", name, **YUCATAN, nom_mun='+Abalá, "a"', carta="-1", poblacion=str(number),
               poblacion_masculina="0", poblacion_femenina="-", viviendas="7", ambito="U")
-        for number, name in enumerate([*NASTY, *sorted(RUN_BY_SPREADSHEETS)], 1)
+        for number, name in enumerate(NASTY, 1)
     ),
     Place("310020001", "Sin nada", **YUCATAN, ambito="-", latitud="-", longitud="-", altitud="-", carta="-"),
     Place("310020002", "Sin latitud", **YUCATAN, latitud="-"),
@@ -299,30 +290,6 @@ async def test_geopackage_spatial_index_follows_edits(files: httpx.AsyncClient) 
         assert extension[:3] == ("localidades", "geom", "gpkg_rtree_index")
 
 
-# -- CSV
-
-
-async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.AsyncClient) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format=excel")
-    assert answer.headers["content-type"] == MEDIA_TYPES["csv"]
-    assert answer.headers["catalogue-records"] == str(len(PLACES))
-    assert answer.headers["content-disposition"] == 'attachment; filename="localidades-2020-01-excel.csv"'
-    assert answer.content.startswith(b"\xef\xbb\xbfid,cvegeo,")
-    text = answer.content.decode("utf-8-sig")
-    assert '\r\n10010001,"=""010010001""","=""0001""","Aguascalientes",' in text
-    names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    areas = {YUCATAN["nom_ent"], YUCATAN["nom_abr"], '+Abalá, "a"', "-1"}
-    for line, place in zip(lines, in_order(PLACES), strict=True):
-        for (name, value), cell in zip(row_of(place).items(), line, strict=True):
-            if name in KEYS:
-                assert cell == f'="{value}"'
-            elif isinstance(value, str):
-                assert cell == (f"'{value}" if value in RUN_BY_SPREADSHEETS | areas else value)
-            else:
-                assert value_of(name, cell) == value
-    assert names == list(row_of(PLACES[0]))
-
-
 # -- Requests
 
 
@@ -339,7 +306,7 @@ async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.
         ("localidades.gpkg?format=gpkg", 422, None),  # the address says it
         ("localidades.gpkg?colour=red", 422, None),
         ("localidades.gpkg/", 308, "../localidades.gpkg"),
-        ("localidades.excel", 404, None),
+        ("localidades.pdf", 404, None),
         ("localidades", 404, None),
         ("other.gpkg", 404, None),
     ):
@@ -360,28 +327,11 @@ async def test_accept_chooses_the_format_or_is_406_listing_them(files: httpx.Asy
         assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
 
-async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
-    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
-    for room, status in ((len(PLACES), 200), (len(PLACES) - 1, 406)):
-        monkeypatch.setitem(FILE_TYPES, "xlsx", FILE_TYPES["xlsx"]._replace(max_records=room))
-        assert (await files.head(DOWNLOAD, headers={"Accept": MEDIA_TYPES["xlsx"]})).status_code == status
-    answer = await files.get(f"{DOWNLOAD}?format=xlsx")
-    assert answer.status_code == 406
-    assert answer.json()["detail"] == (
-        f"A sheet of Excel has room for {len(PLACES) - 1} localities, and these are {len(PLACES)}:"
-        " set `format` to csv, excel, ndjson, geojson, parquet, gpkg, or filter."
-    )
-    assert len(set(answer.json()["available"]) - {MEDIA_TYPES["xlsx"]}) == len(MEDIA_TYPES) - 1
-    assert (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).status_code == 200
-
-
 # -- Headers
 
 
 async def test_304_for_a_download_runs_no_sql(service: FastAPI, files: httpx.AsyncClient) -> None:
-    queries = ["format=csv", "format=excel", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
+    queries = ["format=csv", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
     tags = [(await files.get(f"{DOWNLOAD}?{query}")).headers["etag"].removeprefix("W/") for query in queries]
     assert len(set(tags)) == len(queries)
     with recorded_statements(service) as statements:

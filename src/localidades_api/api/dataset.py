@@ -85,7 +85,7 @@ def describe_for_pages(release: Release, root: str) -> list[Mapping[str, Any]]:
         return []
     files = [
         {
-            "name": f"localidades-{release.name}{type_.ending}",
+            "name": f"localidades-{release.name}.{name}",
             "media_type": type_.media_type.partition(";")[0],
             "path": f"{root}{LOCALIDADES}download/?format={name}&release={release.name}",
         }

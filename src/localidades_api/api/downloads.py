@@ -10,15 +10,11 @@ from localidades_api.api.declarations import CACHEABLE, header
 from localidades_api.api.params import DownloadQuery, FileQuery
 from localidades_api.api.services import DatabaseDep, NamesDep, PositionsDep, ReleasesDep, TransfersDep
 from localidades_api.downloads.files import write_file
-from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
+from localidades_api.downloads.formats import FILE_TYPES, MEDIA_TYPES, DownloadFormat
 from localidades_api.downloads.response import represent_file, start_download
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(prefix="/localidades", tags=["Downloads"], responses=CACHEABLE)
-
-_MEDIA_TYPES: dict[str, DownloadFormat] = {
-    type_.media_type.partition(";")[0]: name for name, type_ in FILE_TYPES.items() if name != "excel"
-}
 
 _HEADERS = {
     **CACHEABLE[200]["headers"],
@@ -26,7 +22,7 @@ _HEADERS = {
     "Content-Disposition": header("The name of the file.", 'attachment; filename="localidades-2018-09.csv"'),
 }
 _CONTENT: dict[str, Any] = {
-    **{media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in _MEDIA_TYPES},
+    **{media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in MEDIA_TYPES},
     "text/csv": {"schema": {"type": "string"}},  # generated clients expect bytes in what is binary
     "application/geo+json": {"schema": {"type": "object"}},
 }
@@ -53,8 +49,8 @@ async def download_localities(
     The `Catalogue-Records` header has the number of records. A transfer that ends before its last byte has failed.
     The file is compressed with zstd, br or gzip if the client accepts it.
     """
-    types = list(_MEDIA_TYPES)
-    format_ = query.format or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), types)]
+    accept = accept_header(request.headers)
+    format_ = query.format or MEDIA_TYPES[choose_media_type(accept, list(MEDIA_TYPES))]
     release = await releases.get(query.release)
     async with names.using(release) if query.search is not None else nullcontext() as index:
         name = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
@@ -62,7 +58,7 @@ async def download_localities(
         chosen = represent_file(request.headers, release, name, is_pinned=is_pinned)
         chosen.check_modified()
         found = await positions.get(release, query, names=index)
-    filename = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
+    filename = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{format_}"
     chunks = write_file(database, release, found, format_)
     return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], filename, len(found))
 
@@ -71,7 +67,7 @@ async def download_localities(
 async def download_file(
     *,
     request: Request,
-    ending: FileEnding,
+    ending: DownloadFormat,
     query: Annotated[FileQuery, Query()],
     releases: ReleasesDep,
     names: NamesDep,

@@ -199,9 +199,7 @@ class DownloadQuery(LocalityFilters, StrictQuery):
     format: Omittable[DownloadFormat] = Field(
         default=None,
         description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
-        " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
-        ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
-        " look like formulas.",
+        " workbook, `parquet` GeoParquet, `gpkg` GeoPackage.",
         examples=["csv"],
     )
     release: ReleaseParam = None

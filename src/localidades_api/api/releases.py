@@ -178,7 +178,7 @@ async def _as_file(
     if query.model_fields_set & {"page", "page_size"}:
         found = _on_page(found, paging)
     chunks = write_changes(repository.database, old, new, found, format_)
-    name = f"changes-{old.name}-{new.name}"
+    name = f"changes-{old.name}-{new.name}.{format_}"
     return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], name, len(found) // 2)
 
 

@@ -17,8 +17,7 @@ from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.changes import list_localities_of_both
-from localidades_api.downloads.formats import FILE_TYPES
-from localidades_api.errors import DatabaseUnavailableError, NotAcceptableError
+from localidades_api.errors import DatabaseUnavailableError
 
 ChangesFormat = Literal["ndjson", "csv", "xlsx"]
 
@@ -73,14 +72,8 @@ def write_changes(
     """Write a file of changes.
 
     A table has a row for each change, with the whole record before and after, and the names of the columns that differ.
-    Raises NotAcceptableError if a sheet has no room for so many, and DatabaseUnavailableError if records are missing.
+    Raises DatabaseUnavailableError if records are missing.
     """
-    if len(changes) // 2 > FILE_TYPES[format_].max_records:
-        raise NotAcceptableError(
-            [FILE_TYPES["csv"].media_type.partition(";")[0]],
-            f"A sheet of Excel has room for {FILE_TYPES[format_].max_records:,} changes, and these are"
-            f" {len(changes) // 2:,}: set `format` to csv or ndjson, or filter.",
-        )
 
     async def described() -> AsyncIterator[list[ChangedPlace]]:
         for start in range(0, len(changes), _CHUNK * 2):

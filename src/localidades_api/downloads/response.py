@@ -34,13 +34,13 @@ def represent_file(asked: Headers, release: Release, name: str, *, is_pinned: bo
 
 
 async def start_download(
-    transfers: Transfers, chunks: Chunks, headers: Mapping[str, str], file_type: FileType, name: str, records: int
+    transfers: Transfers, chunks: Chunks, headers: Mapping[str, str], file_type: FileType, filename: str, records: int
 ) -> "Download":
     """Fetch the first chunk and return the response, so that an error until then can still be answered.
 
-    `name` is that of the file without its ending. Raises TransfersFullError.
+    Raises TransfersFullError.
     """
-    disposition = f'attachment; filename="{name}{file_type.ending}"'
+    disposition = f'attachment; filename="{filename}"'
     headers = {**headers, "Content-Disposition": disposition, "Catalogue-Records": str(records)}
     transfer = transfers.begin()
     try:

@@ -222,10 +222,10 @@ class ChangesQuery(PagedQuery, StrictQuery):
     since: NameOfRelease = Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
     change: Omittable[ChangeKind] = Field(default=None, description="Only changes of this kind.", examples=["renamed"])
     estado_id: StateParam = None
-    format: Omittable[Literal["json", "api", "ndjson", "csv", "xlsx"]] = Field(
+    format: Omittable[Literal["json", "api", "ndjson", "csv"]] = Field(
         default=None,
-        description="Representation, which overrides the Accept header. `ndjson`, `csv` and `xlsx` (Excel) are"
-        " files of all changes, or of those on the page that the query names.",
+        description="Representation, which overrides the Accept header. `ndjson` and `csv` are files of all changes,"
+        " or of those on the page that the query names.",
         examples=["json"],
     )
 

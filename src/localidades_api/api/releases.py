@@ -113,9 +113,9 @@ async def list_changes(
 ) -> Response:
     """List what changed from one release to another, sorted by kind, then id.
 
-    A file (`ndjson`, `csv` or `xlsx`) has every change, unless the query names a page. To turn a copy of release
-    `since` into release `name`, write every record in `after` to it and delete what was `removed`. CSV and Excel have
-    a row for each change, with every column of both records, and the names of the columns that differ in `differs`.
+    A file (`ndjson` or `csv`) has every change, unless the query names a page. To turn a copy of release `since` into
+    release `name`, write every record in `after` to it and delete what was `removed`. CSV has a row for each change,
+    with every column of both records, and the names of the columns that differ in `differs`.
     """
     builder = await ResponseBuilder.begin(request, query, releases, name=name, formats={**FORMATS, **_FILES})
     new, old = builder.release, await releases.named(query.since)

@@ -199,6 +199,7 @@ async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncC
     ]
     assert {(nombre, said) for nombre, _, said, _ in rows} >= {
         ("Aguascalientes nuevo", "Aguascalientes → Aguascalientes nuevo"),
+        ("<b>Otro</b>", f"{OLD[11].nombre} → <b>Otro</b>"),
         (OLD[3].nombre, "21.880833, -102.296111 → 19.5, -102.296111"),
         (OLD[6].nombre, "21.880833, -102.296111 → no data"),
         (OLD[8].nombre, "poblacion no data → 77"),
@@ -206,9 +207,6 @@ async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncC
     }
     groups = [one.text for one in page.elements if one.attributes.get("scope") == "rowgroup"]
     assert groups == [kind.capitalize() for kind in KINDS]
-    marked = [(one.tag, one.text) for one in page.elements if one.tag in {"del", "ins"}]
-    assert marked[:3] == [("ins", "nuevo")] * 3  # three places got a word
-    assert {("del", OLD[11].nombre), ("ins", "<b>Otro</b>")} <= set(marked)
 
 
 def table_of(changes: list[Record]) -> list[list[object]]:

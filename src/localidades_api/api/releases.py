@@ -36,7 +36,7 @@ from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import represent_file, start_download
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, render_text
-from localidades_api.html.svg import draw_changes, draw_country
+from localidades_api.html.svg import draw_country
 from localidades_api.http.paths import root_of
 from localidades_api.http.representation import Representation
 from localidades_api.http.transfers import Transfers
@@ -91,7 +91,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     context: dict[str, Any] = {}
     if builder.wants_html:
         changes = {result["release"]: releases.changes.get(result["release"]) for result in results}
-        context = {"changes": changes, "drawn": draw_changes(changes), "publications": releases.publications}
+        context = {"changes": changes, "publications": releases.publications}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 

@@ -26,9 +26,7 @@ _TRICKLE_BYTES, _TRICKLE_INTERVAL, _TRICKLE_SECONDS = 2048, 1.0, 600
 _TIMEOUT = 30.0
 
 _DOWNLOADS = tuple(
-    itertools.product(
-        ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"), ("zstd", "br", "gzip", "identity")
-    )
+    itertools.product(("csv", "ndjson", "geojson", "parquet", "xlsx", "gpkg"), ("zstd", "br", "gzip", "identity"))
 )
 _WORDS = ("san", "la", "el", "jose", "de", "x", "q", "9", "rancho", "nueva", "sta", "qz", "los", "km", "col", "ej")
 

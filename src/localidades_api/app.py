@@ -31,7 +31,6 @@ from localidades_api.caches.results import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIM
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.extensions import ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
@@ -100,7 +99,6 @@ def _build_services(settings: Settings, database: Database, comparing: Database)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
     arrays = ArrayCache(slots, settings.database_timeout)
     boxes = ArrayCache(slots, settings.database_timeout, MAX_BYTES // 4)
-    transfers = Transfers(settings.max_transfers, settings.transfer_timeout)
     return Services(
         database,
         releases,
@@ -109,8 +107,7 @@ def _build_services(settings: Settings, database: Database, comparing: Database)
         ChangeCache(database, comparing, arrays),
         repository,
         names,
-        transfers,
-        Downloads(transfers),
+        Transfers(settings.max_transfers, settings.transfer_timeout),
         asyncio.Lock(),
         TileCache(database),
     )

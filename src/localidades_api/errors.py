@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import ClassVar
 
 # The phrases of RFC 9110 §15, where those of Python 3.11 are older.
-_PHRASES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
+_PHRASES = {413: "Content Too Large", 414: "URI Too Long", 422: "Unprocessable Content"}
 
 
 class LocalidadesError(Exception):
@@ -232,18 +232,6 @@ class NotAcceptableError(RequestError):
     def __init__(self, media_types: list[str], reason: str | None = None) -> None:
         text = reason or f"The Accept header allows none of: {', '.join(media_types)}."
         super().__init__(text, members={"available": media_types})
-
-
-class RangeNotSatisfiableError(RequestError):
-    """A range of bytes beyond the end of a file."""
-
-    status = 416
-    slug = "range-not-satisfiable"
-    meaning = "The file ends before the part that `Range` names."
-    remedy = "You have the whole file already, if it is as long as `Content-Range` says. Otherwise start again."
-
-    def __init__(self, size: int) -> None:
-        super().__init__("The file ends before this part.", headers={"Content-Range": f"bytes */{size}"})
 
 
 class RequestTimeoutError(RequestError):

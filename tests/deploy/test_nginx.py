@@ -305,17 +305,6 @@ def test_downloads_errors_and_responses_to_post_are_not_cached(
     assert front.entries == []
 
 
-def test_download_can_be_resumed_through_nginx(live_server: str, front: Front) -> None:
-    target = f"{DOWNLOAD}?format=ndjson&release=2020-01"
-    answer, ranged = ask(front.base, target), ("Range", "bytes=1000-")
-    assert answer.one("accept-ranges") == "bytes"
-    for condition in ([], [("If-Range", answer.one("etag"))]):
-        part = ask(front.base, target, ranged, *condition)
-        assert (part.status, part.one("content-range")[:11]) == (206, "bytes 1000-")
-        assert part.body == whole(answer)[1000:] == ask(live_server, target, ranged).body
-    assert ask(front.base, target, ranged, ("If-Range", '"x"')).status == 200
-
-
 # -- Requests that reach the service
 
 

@@ -1,7 +1,5 @@
 """Downloads: every record once in every format, and visible failures."""
 
-import asyncio
-import csv
 import http.client
 import io
 import itertools
@@ -23,13 +21,11 @@ import pytest
 from fastapi import FastAPI
 from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
-from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.catalogue.columns import COLUMNS
-from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, database_with, recorded_statements, running_app
 from tests.support.catalogue import Place, many
-from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
+from tests.support.downloads import DOWNLOAD, TEXTS, Stalled, read_csv, stalled
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.pages import BROWSER
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
@@ -47,24 +43,18 @@ MEDIA_TYPES = {
 }
 FORMATS = list(MEDIA_TYPES)
 
-# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
-RUN_BY_SPREADSHEETS = {
-    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
-    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\x0b\t@A1",
-    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"', "\tTabulador",
-}  # fmt: skip
 # Names that could break readers of CSV or JSON, or look like formulas and are none.
 NASTY = ["Ejido 20 de Noviembre", 'Con "comillas", y coma', '"Entre comillas"', "\\N", "\\.", "a\\b:c", ":release_id",
          "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀", "\u2028 línea", "\x01", "{lines}",
          "<script>alert(1)</script>", "a = b", "_x0041_", "\ufffe_x", "&lt;]]>", "La Y = X", "'=1", '"=1"', "(+)",
-         "[-]", "1+1", "ñ-1", "\u200b=1", ";=1", ",=1"]  # fmt: skip
+         "[-]", "1+1", "=1+1", "\t=1+1", "-1", "@A1", "\x0b=1"]  # fmt: skip
 YUCATAN = {"nom_ent": '=Yucatán, "el"', "nom_abr": "@Yuc."}
 PLACES = [
     *many(132),
     *(
         Place(f"31001{number:04d}", name, **YUCATAN, nom_mun='+Abalá, "a"', carta="-1", poblacion=str(number),
               poblacion_masculina="0", poblacion_femenina="-", viviendas="7", ambito="U")
-        for number, name in enumerate([*NASTY, *sorted(RUN_BY_SPREADSHEETS)], 1)
+        for number, name in enumerate(NASTY, 1)
     ),
     Place("310020001", "Sin nada", **YUCATAN, ambito="-", latitud="-", longitud="-", altitud="-", carta="-"),
     Place("310020002", "Sin latitud", **YUCATAN, latitud="-"),
@@ -300,36 +290,12 @@ async def test_geopackage_spatial_index_follows_edits(files: httpx.AsyncClient) 
         assert extension[:3] == ("localidades", "geom", "gpkg_rtree_index")
 
 
-# -- CSV
-
-
-async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.AsyncClient) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format=excel")
-    assert answer.headers["content-type"] == MEDIA_TYPES["csv"]
-    assert answer.headers["catalogue-records"] == str(len(PLACES))
-    assert answer.headers["content-disposition"] == 'attachment; filename="localidades-2020-01-excel.csv"'
-    assert answer.content.startswith(b"\xef\xbb\xbfid,cvegeo,")
-    text = answer.content.decode("utf-8-sig")
-    assert '\r\n10010001,"=""010010001""","=""0001""","Aguascalientes",' in text
-    names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    areas = {YUCATAN["nom_ent"], YUCATAN["nom_abr"], '+Abalá, "a"', "-1"}
-    for line, place in zip(lines, in_order(PLACES), strict=True):
-        for (name, value), cell in zip(row_of(place).items(), line, strict=True):
-            if name in KEYS:
-                assert cell == f'="{value}"'
-            elif isinstance(value, str):
-                assert cell == (f"'{value}" if value in RUN_BY_SPREADSHEETS | areas else value)
-            else:
-                assert value_of(name, cell) == value
-    assert names == list(row_of(PLACES[0]))
-
-
 # -- Requests
 
 
 async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.AsyncClient) -> None:
     asked: list[tuple[str, dict[str, str]]] = [
-        ("estado_id=31", {"Accept": "text/html"}), ("release=2019-01", {"Range": "bytes=5-99"}),
+        ("estado_id=31", {"Accept": "text/html"}), ("release=2019-01", {}),
         ("search=sin", {"Accept-Encoding": "gzip"}), ("", {"If-None-Match": "*"}),
     ]  # fmt: skip
     for (query, headers), format_ in itertools.product(asked, ("csv", "gpkg")):
@@ -340,34 +306,12 @@ async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.
         ("localidades.gpkg?format=gpkg", 422, None),  # the address says it
         ("localidades.gpkg?colour=red", 422, None),
         ("localidades.gpkg/", 308, "../localidades.gpkg"),
-        ("localidades.excel", 404, None),
+        ("localidades.pdf", 404, None),
         ("localidades", 404, None),
         ("other.gpkg", 404, None),
     ):
         answer = await files.get(f"{DOWNLOAD}{target}")
         assert (answer.status_code, answer.headers.get("location")) == (status, location), target
-
-
-async def test_parquet_of_a_whole_release_is_read_by_ranges(service: FastAPI, files: httpx.AsyncClient) -> None:
-    """As DuckDB and polars read it: the size, the end of the file, then parts of it."""
-    target = f"{DOWNLOAD}localidades.parquet?release=2020-01"
-    whole = await files.get(target)
-    size = len(whole.content)
-    head = await files.head(target)
-    assert (head.headers["content-length"], head.headers["accept-ranges"]) == (str(size), "bytes")
-    with recorded_statements(service) as statements:
-        for asked, part in (("bytes=-8", slice(-8, None)), ("bytes=4-4000", slice(4, 4001))):
-            answer = await files.get(target, headers={"Range": asked, "Accept-Encoding": "gzip, br"})
-            assert (answer.status_code, answer.content) == (206, whole.content[part])
-            assert answer.headers["etag"] == whole.headers["etag"] == head.headers["etag"]
-        parts = await asyncio.gather(
-            *(files.get(target, headers={"Range": f"bytes={at}-"}) for at in range(size - 3, size))
-        )
-        assert [len(one.content) for one in parts] == [3, 2, 1]
-    assert not any("nombre" in statement for statement in statements)
-    assert (await files.get(target, headers={"Range": f"bytes={size}-"})).status_code == 416
-    some = await files.get(f"{target}&estado_id=31", headers={"Range": "bytes=-8"})
-    assert (some.status_code, some.headers["etag"][:2]) == (200, "W/")
 
 
 async def test_accept_chooses_the_format_or_is_406_listing_them(files: httpx.AsyncClient) -> None:
@@ -383,28 +327,11 @@ async def test_accept_chooses_the_format_or_is_406_listing_them(files: httpx.Asy
         assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
 
-async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
-    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
-    for room, status in ((len(PLACES), 200), (len(PLACES) - 1, 406)):
-        monkeypatch.setitem(FILE_TYPES, "xlsx", FILE_TYPES["xlsx"]._replace(max_records=room))
-        assert (await files.head(DOWNLOAD, headers={"Accept": MEDIA_TYPES["xlsx"]})).status_code == status
-    answer = await files.get(f"{DOWNLOAD}?format=xlsx")
-    assert answer.status_code == 406
-    assert answer.json()["detail"] == (
-        f"A sheet of Excel has room for {len(PLACES) - 1} localities, and these are {len(PLACES)}:"
-        " set `format` to csv, excel, ndjson, geojson, parquet, gpkg, or filter."
-    )
-    assert len(set(answer.json()["available"]) - {MEDIA_TYPES["xlsx"]}) == len(MEDIA_TYPES) - 1
-    assert (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).status_code == 200
-
-
 # -- Headers
 
 
 async def test_304_for_a_download_runs_no_sql(service: FastAPI, files: httpx.AsyncClient) -> None:
-    queries = ["format=csv", "format=excel", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
+    queries = ["format=csv", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
     tags = [(await files.get(f"{DOWNLOAD}?{query}")).headers["etag"].removeprefix("W/") for query in queries]
     assert len(set(tags)) == len(queries)
     with recorded_statements(service) as statements:
@@ -440,7 +367,7 @@ async def test_download_is_compressed_if_accepted_and_of_use(
     assert_file(packed, format_, PLACES)
     if coding is not None:
         assert packed.num_bytes_downloaded < len(plain.content) / 3
-        assert packed.headers["etag"] == f"W/{plain.headers['etag'].removeprefix('W/')}"
+        assert packed.headers["etag"] == plain.headers["etag"]
 
 
 async def test_download_that_cannot_start_is_503(

@@ -17,7 +17,7 @@ SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
     "header-fields-too-large", "internal-error", "invalid-ogc-parameters", "invalid-page",
     "invalid-parameters", "method-not-allowed",
-    "no-release", "not-acceptable", "not-found", "overloaded", "range-not-satisfiable",
+    "no-release", "not-acceptable", "not-found", "overloaded",
     "request-timeout", "search-unavailable", "transfers-full", "unavailable", "unreadable-body",
     "unsupported-media-type", "uri-too-long",
 }  # fmt: skip

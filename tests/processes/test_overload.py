@@ -209,7 +209,7 @@ def test_failed_or_abandoned_download_frees_its_place(server: str, large: str) -
         eventually(lambda: not is_refused(live, f"{DOWNLOAD}?municipio_id=1001"))
 
 
-KINDS = [*product(["csv", "excel", "ndjson", "geojson"], ["identity", "gzip", "br", "zstd"]),
+KINDS = [*product(["csv", "ndjson", "geojson"], ["identity", "gzip", "br", "zstd"]),
          ("parquet", "identity"), ("xlsx", "identity"), ("gpkg", "identity")]  # fmt: skip
 
 

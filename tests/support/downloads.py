@@ -16,7 +16,6 @@ from tests.support.records import Record
 from tests.support.waiting import PATIENCE
 
 DOWNLOAD = "/api/census/localidades/download/"
-KEYS = {name for name, column in COLUMNS.items() if column.kind == "key"}
 TEXTS = {name for name, column in COLUMNS.items() if column.kind in {"key", "text"}}
 
 

@@ -4,7 +4,6 @@ import json
 import re
 
 from localidades_api.catalogue.mercator import Frame
-from localidades_api.database.queries.releases import ChangeCounts
 from localidades_api.database.queries.tiles import StateCell
 from localidades_api.html import svg
 
@@ -94,17 +93,6 @@ def test_backdrop_and_inset_are_drawn() -> None:
     inset = svg.draw_inset([(None, 1), (-99.1, 19.4), (-99.1, 19.4), (0, 0), (-86.8, 21.2)])
     assert inset == svg.Inset(400, 257, "M242.5 188.7h0M393.8 165.1h0")
     assert svg.draw_inset([(0, 0)]) is None
-
-
-def test_changes_are_drawn_as_parts_of_the_longest_bar() -> None:
-    kinds = ("added", "removed", "renamed", "relocated", "updated")
-    counts = {name: ChangeCounts("", dict(zip(kinds, numbers, strict=True))) for name, numbers in
-              {"b": (1, 0, 2, 0, 5), "a": (0, 3, 0, 0, 0), "0": (0, 0, 0, 0, 0)}.items()}  # fmt: skip
-    assert svg.draw_changes({**counts, "first": None}) == {
-        "b": [("added", 0, 12.5), ("renamed", 12.5, 25), ("updated", 37.5, 62.5)],
-        "a": [("removed", 0, 37.5)],
-        "0": [],
-    }
 
 
 def test_cell_belongs_to_the_estado_with_most_places_in_it() -> None:

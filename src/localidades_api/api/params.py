@@ -199,9 +199,7 @@ class DownloadQuery(LocalityFilters, StrictQuery):
     format: Omittable[DownloadFormat] = Field(
         default=None,
         description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
-        " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
-        ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
-        " look like formulas.",
+        " workbook, `parquet` GeoParquet, `gpkg` GeoPackage.",
         examples=["csv"],
     )
     release: ReleaseParam = None
@@ -224,10 +222,10 @@ class ChangesQuery(PagedQuery, StrictQuery):
     since: NameOfRelease = Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
     change: Omittable[ChangeKind] = Field(default=None, description="Only changes of this kind.", examples=["renamed"])
     estado_id: StateParam = None
-    format: Omittable[Literal["json", "api", "ndjson", "csv", "xlsx"]] = Field(
+    format: Omittable[Literal["json", "api", "ndjson", "csv"]] = Field(
         default=None,
-        description="Representation, which overrides the Accept header. `ndjson`, `csv` and `xlsx` (Excel) are"
-        " files of all changes, or of those on the page that the query names.",
+        description="Representation, which overrides the Accept header. `ndjson` and `csv` are files of all changes,"
+        " or of those on the page that the query names.",
         examples=["json"],
     )
 

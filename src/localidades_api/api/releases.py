@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, cast, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -15,7 +14,7 @@ from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.api.responses import ResponseBuilder, envelope
-from localidades_api.api.services import ChangesDep, DownloadsDep, ReleasesDep, RepositoryDep
+from localidades_api.api.services import ChangesDep, ReleasesDep, RepositoryDep, TransfersDep
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, municipalities_of
 from localidades_api.catalogue.pagination import Paging
@@ -30,10 +29,11 @@ from localidades_api.catalogue.schemas import (
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
-from localidades_api.downloads.response import Downloads, represent_file
+from localidades_api.downloads.response import represent_file, start_download
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS
-from localidades_api.html.svg import draw_changes, draw_country
+from localidades_api.html.svg import draw_country
+from localidades_api.http.transfers import Transfers
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 
@@ -81,7 +81,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     context: dict[str, Any] = {}
     if builder.wants_html:
         changes = {result["release"]: releases.changes.get(result["release"]) for result in results}
-        context = {"changes": changes, "drawn": draw_changes(changes), "publications": releases.publications}
+        context = {"changes": changes, "publications": releases.publications}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 
@@ -99,20 +99,20 @@ async def list_changes(
     releases: ReleasesDep,
     changes: ChangesDep,
     repository: RepositoryDep,
-    downloads: DownloadsDep,
+    transfers: TransfersDep,
 ) -> Response:
     """List what changed from one release to another, sorted by kind, then id.
 
-    A file (`ndjson`, `csv` or `xlsx`) has every change, unless the query names a page. To turn a copy of release
-    `since` into release `name`, write every record in `after` to it and delete what was `removed`. CSV and Excel have
-    a row for each change, with every column of both records, and the names of the columns that differ in `differs`.
+    A file (`ndjson` or `csv`) has every change, unless the query names a page. To turn a copy of release `since` into
+    release `name`, write every record in `after` to it and delete what was `removed`. CSV has a row for each change,
+    with every column of both records, and the names of the columns that differ in `differs`.
     """
     builder = await ResponseBuilder.begin(request, query, releases, name=name, formats={**FORMATS, **_FILES})
     new, old = builder.release, await releases.named(query.since)
     chosen = "".join(f".{value}" for value in (query.change, query.estado_id) if value)
     builder.variant = f".since.{old.name}.{old.sha256[:12]}{chosen}"
     if builder.format in FILE_TYPES:
-        return await _as_file(builder, query, old, changes, repository, downloads)
+        return await _as_file(builder, query, old, changes, repository, transfers)
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
     found, paging = await _find(changes, old, new, query)
@@ -155,19 +155,18 @@ async def _as_file(
     old: Release,
     changes: ChangeCache,
     repository: CatalogueRepository,
-    downloads: Downloads,
+    transfers: Transfers,
 ) -> Response:
     """Answer with all changes, or those of the page that the query names."""
     format_ = cast("ChangesFormat", builder.format)
-    new, request, file_type = builder.release, builder.request, FILE_TYPES[format_]
-    chosen = represent_file(
-        request.headers, new, f"{format_}{builder.variant}", file_type, is_pinned=builder.is_immutable
-    )
+    new = builder.release
+    variant = f"{format_}{builder.variant}"
+    chosen = represent_file(builder.request.headers, new, variant, is_pinned=builder.is_immutable)
     if query.page == 1:
         chosen.check_modified()
     found, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
         found = _on_page(found, paging)
-    write = partial(write_changes, repository.database, old, new, found, format_)
-    name = f"changes-{old.name}-{new.name}"
-    return await downloads.start(request.scope, write, chosen.headers, file_type, name, len(found) // 2)
+    chunks = write_changes(repository.database, old, new, found, format_)
+    name = f"changes-{old.name}-{new.name}.{format_}"
+    return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], name, len(found) // 2)

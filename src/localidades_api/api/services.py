@@ -15,7 +15,6 @@ from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.downloads.response import Downloads
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.transfers import Transfers
 from localidades_api.releases.tracker import ReleaseTracker
@@ -40,7 +39,6 @@ class Services:
     repository: CatalogueRepository
     names: NameIndexes
     transfers: Transfers
-    downloads: Downloads
     bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
     tiles: TileCache
 
@@ -68,7 +66,7 @@ get_pages = _dependency(lambda services: services.pages)
 get_positions = _dependency(lambda services: services.positions)
 get_changes = _dependency(lambda services: services.changes)
 get_tiles = _dependency(lambda services: services.tiles)
-get_downloads = _dependency(lambda services: services.downloads)
+get_transfers = _dependency(lambda services: services.transfers)
 
 
 async def get_exchange(request: Request) -> Exchange:
@@ -85,5 +83,5 @@ PagesDep = Annotated[PageCache, Depends(get_pages)]
 PositionsDep = Annotated[PositionCache, Depends(get_positions)]
 ChangesDep = Annotated[ChangeCache, Depends(get_changes)]
 TilesDep = Annotated[TileCache, Depends(get_tiles)]
-DownloadsDep = Annotated[Downloads, Depends(get_downloads)]
+TransfersDep = Annotated[Transfers, Depends(get_transfers)]
 ExchangeDep = Annotated[Exchange, Depends(get_exchange)]

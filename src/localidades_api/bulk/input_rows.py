@@ -37,7 +37,7 @@ class RowError(ValueError):
 
 
 def unquoted(text: str) -> str:
-    """Return the text of a cell such as `="010010001"`, the formula that keeps zeros in the service's downloads."""
+    """Return the text of a cell such as `="010010001"`, the formula that keeps zeros in CSV for Excel."""
     return text[2:-1].replace('""', '"') if text.startswith('="') and text.endswith('"') else text
 
 

@@ -7,13 +7,10 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import LineFormat, list_lines
 from localidades_api.downloads.chunks import CHUNK, check_whole
-from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
-from localidades_api.errors import NotAcceptableError
+from localidades_api.downloads.formats import DownloadFormat
 
-_HEADER = ",".join(COLUMNS).encode() + b"\r\n"
 _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
-    "csv": (_HEADER, b"", b""),
-    "excel": (b"\xef\xbb\xbf" + _HEADER, b"", b""),
+    "csv": (",".join(COLUMNS).encode() + b"\r\n", b"", b""),
     "ndjson": (b"", b"", b""),
     "geojson": (b'{"type":"FeatureCollection","numberMatched":%d,"features":[\n', b",\n", b"\n]}\n"),
 }
@@ -40,17 +37,7 @@ async def write_lines(
 def write_file(
     database: Database, release: Release, positions: Sequence[int], format_: DownloadFormat
 ) -> AsyncGenerator[bytes, None]:
-    """Write the localities at these positions in chunks, some of which can be empty.
-
-    Raises NotAcceptableError if the format has no room for so many.
-    """
-    if len(positions) > FILE_TYPES[format_].max_records:
-        others = {name: type_ for name, type_ in FILE_TYPES.items() if len(positions) <= type_.max_records}
-        raise NotAcceptableError(
-            list(dict.fromkeys(type_.media_type.partition(";")[0] for type_ in others.values())),
-            f"A sheet of Excel has room for {FILE_TYPES[format_].max_records:,} localities, and these are"
-            f" {len(positions):,}: set `format` to {', '.join(others)}, or filter.",
-        )
+    """Write the localities at these positions in chunks, some of which can be empty."""
     # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
     match format_:
         case "parquet":

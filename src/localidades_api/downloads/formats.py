@@ -1,40 +1,26 @@
-"""The formats of downloads: media types, names of files, limits."""
+"""The formats of downloads."""
 
-import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
-FileEnding = Literal["csv", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]  # each of one format
-_CSV = "text/csv; charset=utf-8; header=present"
+DownloadFormat = Literal["csv", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]  # also the endings of their files
 
 
 class FileType(NamedTuple):
-    """The media type of a format, and the ending of its file names.
-
-    A format is reproducible if the same records give the same bytes on any machine. A file is measured for HEAD if its
-    readers ask for its size, then for ranges.
-    """
+    """The media type of a format, and whether its files are compressed already."""
 
     media_type: str
-    ending: str
     is_compressed: bool = False
-    is_reproducible: bool = False
-    is_measured: bool = False
-    max_records: float = math.inf
 
 
 FILE_TYPES: Mapping[DownloadFormat, FileType] = {
-    "csv": FileType(_CSV, ".csv", is_reproducible=True),
-    "excel": FileType(_CSV, "-excel.csv", is_reproducible=True),
-    "ndjson": FileType("application/x-ndjson", ".ndjson", is_reproducible=True),
-    "geojson": FileType("application/geo+json", ".geojson", is_reproducible=True),
-    "parquet": FileType("application/vnd.apache.parquet", ".parquet", is_compressed=True),
-    "xlsx": FileType(
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        ".xlsx",
-        is_compressed=True,
-        max_records=2**20 - 1,  # the rows of a sheet without the header; Excel refuses a file with more
-    ),
-    "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
+    "csv": FileType("text/csv; charset=utf-8; header=present"),
+    "ndjson": FileType("application/x-ndjson"),
+    "geojson": FileType("application/geo+json"),
+    "parquet": FileType("application/vnd.apache.parquet", is_compressed=True),
+    "xlsx": FileType("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", is_compressed=True),
+    "gpkg": FileType("application/geopackage+sqlite3"),
+}
+MEDIA_TYPES: Mapping[str, DownloadFormat] = {
+    type_.media_type.partition(";")[0]: name for name, type_ in FILE_TYPES.items()
 }

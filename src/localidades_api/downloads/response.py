@@ -1,21 +1,9 @@
-"""Sends a download: whole, compressed, or a range of bytes.
-
-Only text has ranges, uncompressed: its bytes depend on the release and this software alone, which the ETag covers. That
-of other files depends on the library that wrote them.
-"""
+"""Sends a download: chunk by chunk, compressed as the client accepts."""
 
 import asyncio
 import logging
-import os
-import re
-import weakref
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from http import HTTPStatus
-from tempfile import TemporaryFile
-from typing import NamedTuple, Self
+from collections.abc import AsyncGenerator, Mapping
 
-from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,7 +11,7 @@ from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES, FileType
-from localidades_api.errors import RangeNotSatisfiableError, UnavailableError
+from localidades_api.errors import UnavailableError
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
 from localidades_api.http.representation import Representation
@@ -31,96 +19,8 @@ from localidades_api.http.transfers import Transfer, Transfers
 
 CODINGS = ("zstd", "br", "gzip")  # for downloads, best first
 Chunks = AsyncGenerator[bytes, None]
-Write = Callable[[], Chunks]
-
-_RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
-
-
-def represent_file(
-    asked: Headers, release: Release, name: str, file_type: FileType, *, is_pinned: bool
-) -> Representation:
-    """Choose the representation of a file; it has Accept-Ranges, or a weak ETag if ranges are not possible."""
-    is_plain = file_type.is_compressed or choose_coding(asked.getlist("accept-encoding"), CODINGS) is None
-    has_ranges = (file_type.is_reproducible) and is_plain
-    return Representation.of(
-        asked,
-        release,
-        name,
-        vary=["Accept-Encoding"],
-        is_pinned=is_pinned,
-        is_weak=not has_ranges,
-        more={"Accept-Ranges": "bytes"} if has_ranges else {},
-    )
-
-
-class ByteRange(NamedTuple):
-    """A requested range of bytes: from `first` to `last`, or the final `last` bytes if `first` is None."""
-
-    first: int | None
-    last: int | None
-
-    @classmethod
-    def of(cls, headers: Headers, etag: str) -> Self | None:
-        """Return the requested range, or None if the response has to be the whole file.
-
-        That is the case for several ranges, an invalid range, and an If-Range that is not the ETag of this file. A date
-        in If-Range does not prove that the file is the same.
-        """
-        matched = _RANGE.fullmatch(", ".join(headers.getlist("range")).strip())
-        if matched is None or headers.get("if-range", etag).strip() != etag:
-            return None
-        first, last = (int(digits) if digits else None for digits in matched.groups())
-        if (first is None and last is None) or (first is not None and last is not None and last < first):
-            return None
-        return cls(first, last)
-
-    def within(self, size: int) -> tuple[int, int]:
-        """Return the start and the stop of the range in a file of this size; raise RangeNotSatisfiableError."""
-        if self.first is None:
-            start, stop = max(size - (self.last or 0), 0), size
-        else:
-            start, stop = self.first, size if self.last is None else min(self.last + 1, size)
-        if start >= stop:
-            raise RangeNotSatisfiableError(size)
-        return start, stop
-
-
-class KeptFile:
-    """A whole file on the disk, without a name: its space is free again when nothing reads it, or the process ends.
-
-    Clients that resume a download, or read a file in parts, ask for many ranges of it.
-    """
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._file = TemporaryFile()  # noqa: SIM115  # closed with the object
-        weakref.finalize(self, self._file.close)
-
-    @classmethod
-    async def of(cls, chunks: Chunks) -> Self:
-        """Write the chunks of a file; raise UnavailableError if the disk is full."""
-        try:
-            kept = cls()
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    kept.size += await asyncio.to_thread(kept._file.write, chunk)
-            await asyncio.to_thread(kept._file.flush)
-        except OSError as error:
-            raise UnavailableError("The service can't write the file: its disk is full, or fails.") from error
-        return kept
-
-    async def read(self, start: int, stop: int) -> Chunks:
-        """Read the bytes of the file from `start` to `stop`."""
-        while start < stop:
-            block = await asyncio.to_thread(os.pread, self._file.fileno(), min(_BLOCK, stop - start), start)
-            yield block
-            start += len(block)
-
 
 _log = logging.getLogger(__name__)
-
-_MAX_KEPT = 2  # files, each of up to 180 MB
-_BLOCK = 256 * 1024  # bytes that are read at once
 
 for _type in FILE_TYPES.values():
     if not _type.is_compressed:
@@ -128,77 +28,45 @@ for _type in FILE_TYPES.values():
         add_compress_type(_type.media_type.partition(";")[0], streaming=True)
 
 
-class Downloads:
-    """Starts downloads, and keeps the files that are read in parts."""
+def represent_file(asked: Headers, release: Release, name: str, *, is_pinned: bool) -> Representation:
+    """Choose the representation of a file; its tag is weak, because the same records can be other bytes."""
+    return Representation.of(asked, release, name, vary=["Accept-Encoding"], is_pinned=is_pinned, is_weak=True)
 
-    def __init__(self, transfers: Transfers) -> None:
-        self._transfers = transfers
-        self._kept: LRUCache[str, KeptFile] = LRUCache(_MAX_KEPT)
-        self._keeping = asyncio.Lock()
 
-    async def start(
-        self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType, name: str, records: int
-    ) -> "Download":
-        """Fetch the first chunk and return the response, so that an error until then can still be answered.
+async def start_download(
+    transfers: Transfers, chunks: Chunks, headers: Mapping[str, str], file_type: FileType, filename: str, records: int
+) -> "Download":
+    """Fetch the first chunk and return the response, so that an error until then can still be answered.
 
-        `name` is that of the file without its ending. With Accept-Ranges among the headers, the response can be a
-        range. Raises TransfersFullError and RangeNotSatisfiableError.
-        """
-        disposition = f'attachment; filename="{name}{file_type.ending}"'
-        headers = {**headers, "Content-Disposition": disposition, "Catalogue-Records": str(records)}
-        transfer = self._transfers.begin()
-        try:
-            with_body = scope.get(WITH_BODY, True)
-            accepts_ranges = "Accept-Ranges" in headers and with_body
-            requested = ByteRange.of(Headers(scope=scope), headers["ETag"]) if accepts_ranges else None
-            if requested is None:
-                if file_type.is_measured and not with_body:
-                    headers = {**headers, "Content-Length": str((await self._keep(scope, write, headers)).size)}
-                status, chunks = HTTPStatus.OK, write()
-            else:
-                file = await self._keep(scope, write, headers)
-                start, stop = requested.within(file.size)
-                part = {"Content-Range": f"bytes {start}-{stop - 1}/{file.size}", "Content-Length": str(stop - start)}
-                headers = {**headers, **part}
-                status, chunks = HTTPStatus.PARTIAL_CONTENT, file.read(start, stop)
-            return Download(await anext(chunks, b""), chunks, headers, file_type, transfer, status)
-        except BaseException:
-            transfer.end()
-            raise
-
-    async def _keep(self, scope: Scope, write: Write, headers: Mapping[str, str]) -> KeptFile:
-        """Return a file, which the first request for a part of it writes."""
-        key = f"{headers['ETag']} {scope['path']}?{scope['query_string'].decode('latin-1')}"
-        async with self._keeping:
-            if (kept := self._kept.get(key)) is None:
-                kept = self._kept[key] = await KeptFile.of(write())
-        return kept
+    Raises TransfersFullError.
+    """
+    disposition = f'attachment; filename="{filename}"'
+    headers = {**headers, "Content-Disposition": disposition, "Catalogue-Records": str(records)}
+    transfer = transfers.begin()
+    try:
+        return Download(await anext(chunks, b""), chunks, headers, file_type, transfer)
+    except BaseException:
+        transfer.end()
+        raise
 
 
 class Download(Response):
     """A streamed file, compressed as the client accepts it (zstd, br, gzip).
 
-    The ETag is weak where the same records can be other bytes: in every coding, and in most formats. The call never
-    raises, because an exception would keep its frames, and a compressor of some megabytes, until the garbage collector
-    runs.
+    The call never raises, because an exception would keep its frames, and a compressor of some megabytes, until the
+    garbage collector runs.
     """
 
     def __init__(
-        self,
-        first: bytes,
-        rest: Chunks,
-        headers: Mapping[str, str],
-        file_type: FileType,
-        transfer: Transfer,
-        status: int,
+        self, first: bytes, rest: Chunks, headers: Mapping[str, str], file_type: FileType, transfer: Transfer
     ) -> None:
-        self.status_code = status
+        self.status_code = 200
         self._first = first
         self._rest = rest
         self._transfer = transfer
         self.background = None
         self.init_headers({**headers, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"})
-        if not file_type.is_compressed and status == HTTPStatus.OK:  # the middleware adds it
+        if not file_type.is_compressed:  # the middleware adds it
             del self.headers["Vary"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,7 +16,6 @@ from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
 from localidades_api.html.languages.translators import Language, lenient_translator, translator
-from localidades_api.html.word_diff import word_diff
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 Format = Literal["json", "api"]
@@ -36,7 +35,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "word_diff": word_diff}
+_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED}
 
 
 @dataclass(frozen=True, slots=True)

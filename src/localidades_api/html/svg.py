@@ -1,4 +1,4 @@
-"""The geometry of SVG drawings: a backdrop of the country, maps, and the changes between releases."""
+"""The geometry of SVG drawings: a backdrop of the country, and maps."""
 
 import math
 from collections import Counter
@@ -10,8 +10,6 @@ from pydantic_core import from_json
 
 from localidades_api.catalogue.coordinates import METRES_A_DEGREE
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
-from localidades_api.catalogue.schemas import CHANGE_KINDS
-from localidades_api.database.queries.releases import ChangeCounts
 from localidades_api.database.queries.tiles import StateCell
 
 _MAP = (480, 360)
@@ -426,26 +424,3 @@ def _locate(cities: Iterable[City]) -> Iterator[tuple[Dot, City]]:
         if point := MEXICO.locate(city.longitud, city.latitud):
             radius = 1 + math.sqrt(city.poblacion or 0) / _ROOT_PER_UNIT
             yield Dot(round(point[0]), round(point[1]), round(radius, 1)), city
-
-
-class Part(NamedTuple):
-    """The changes of one kind, as a part of a bar; its place and its width are percentages of the page's."""
-
-    kind: str
-    x: float
-    width: float
-
-
-def draw_changes(changes: Mapping[str, ChangeCounts | None]) -> dict[str, list[Part]]:
-    """Draw the changes of each release as a bar; the longest fills the width."""
-    counts = {name: change.counts for name, change in changes.items() if change}
-    most = max((sum(kinds.values()) for kinds in counts.values()), default=0) or 1
-    drawn: dict[str, list[Part]] = {}
-    for name, kinds in counts.items():
-        before = 0
-        drawn[name] = []
-        for kind in CHANGE_KINDS:
-            if kinds[kind]:
-                drawn[name].append(Part(kind, round(before / most * 100, 2), round(kinds[kind] / most * 100, 2)))
-            before += kinds[kind]
-    return drawn

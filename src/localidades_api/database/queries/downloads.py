@@ -10,10 +10,9 @@ from localidades_api.catalogue.columns import COLUMNS, Kind, LocalityColumn
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
-from localidades_api.database.queries.formulas import key_as_formula, text_without_formula
 from localidades_api.database.queries.places import PARENTS
 
-LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
+LineFormat = Literal["csv", "ndjson", "geojson"]
 
 
 def select_list(names: Iterable[str]) -> str:
@@ -27,32 +26,13 @@ _RECORDS = f"SELECT {select_list(COLUMNS)} {_FROM}"
 
 def _csv() -> str:
     """Write a line of CSV (RFC 4180); keys are quoted, so that readers that respect quotes keep the zeros."""
-    return _joined(
+    values = (
         f"""coalesce('"' || replace({column.sql}, '"', '""') || '"', '')"""
         if column.kind in {"text", "key"}
-        else _plain(column.sql)
+        else f"coalesce({column.sql}::text, '')"
         for column in COLUMNS.values()
     )
-
-
-def _excel() -> str:
-    """Write a line of CSV for spreadsheets."""
-    return _joined(
-        key_as_formula(column.sql)
-        if column.kind == "key"
-        else text_without_formula(column.sql)
-        if column.kind == "text"
-        else _plain(column.sql)
-        for column in COLUMNS.values()
-    )
-
-
-def _joined(values: Iterable[str]) -> str:
     return " || ',' || ".join(values) + " || E'\\r\\n'"
-
-
-def _plain(sql: str) -> str:
-    return f"coalesce({sql}::text, '')"
 
 
 def json_object(names: Iterable[str]) -> str:
@@ -83,7 +63,6 @@ def _feature() -> str:
 
 _LINES: Mapping[LineFormat, tuple[str, str]] = {
     "csv": (_csv(), ""),
-    "excel": (_excel(), ""),
     "ndjson": (json_object(COLUMNS) + " || E'\\n'", ""),
     "geojson": (_feature(), ",\n"),
 }

@@ -122,7 +122,7 @@ def test_npm_package_of_the_field_has_its_scripts_and_types(packages: Packages) 
 
 ASK = """
 import importlib.util, json, sys
-from localidades_client import AsyncClient, Client, ClientError, ProblemError
+from localidades_client import Client, ClientError, ProblemError
 
 with Client(sys.argv[1]) as catalogue:
     [matched] = catalogue.match(["Asientos, Ags."])

@@ -100,6 +100,9 @@ async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.Asyn
         (25.2, -108.5): [], (90, 0): [], (-90, 180): [], (0, 0): [], (18, -104.9): [],
     }  # fmt: skip
     assert {point: await located(outlined, *point) for point in expected} == expected
+    rows = {"rows": [{"lat": lat, "lon": lon} for lat, lon in expected]}
+    many = (await outlined.post(AT, json=rows)).json()["results"]
+    assert [[one["cvegeo"] for one in row["results"]] for row in many] == [*expected.values()]
     tags = [(await outlined.get(AT, params={"lat": lat, "lon": lon})).headers["etag"] for lat, lon in expected]
     assert len({*tags}) == len({*map(str, expected.values())})  # one for each municipio, and one for none
 

@@ -71,11 +71,10 @@ def without(copy: Path, names: Collection[str]) -> None:
 
 @pytest.mark.parametrize("name", WORDS)
 def test_core_has_no_word_of_an_extension(tmp_path: Path, name: str) -> None:
-    """Translations are of the whole service, commands may name another extension, and `offline` tries one."""
+    """Translations are of the whole service, and commands may name another extension."""
     without(copy := tmp_path / "copy", {name})
     core = [file for file in copy.rglob("*.*") if file.suffix in {".py", ".html", ".js", ".json"}]
     of_extensions = {*(copy / "extensions").rglob("*"), *(copy / "cli" / f"{command}.py" for command in COMMANDS)}
-    of_extensions |= {copy / "database" / "roles.py", copy / "offline" / "catalogue.py"}
     texts = {file.relative_to(copy): file.read_text("utf-8") for file in core if file not in of_extensions}
     words = rf"{WORDS[name]}|extensions\.{name}"
     said = {str(path): found for path, text in texts.items() if (found := re.findall(words, text))}

@@ -1,11 +1,8 @@
 """A catalogue without a server has the answers of a service with the same releases."""
 
 import json
-import math
 import subprocess
 import sys
-from dataclasses import replace
-from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +12,10 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.client import Client, ProblemError
 from localidades_api.errors import NotFoundError, UnreadableBodyError
 from localidades_api.offline import Catalogue
-from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, shapefile, write, zipped
 from tests.offline.conftest import earlier_places
-from tests.support.application import client_of, import_into, running_app
-from tests.support.catalogue import many, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.catalogue import many
 from tests.support.waiting import PATIENCE
-from tests.support.wire import LOCALIDADES, ROOT, environment
+from tests.support.wire import ROOT, environment
 
 NAMES = sorted({place.nombre for place in (*many(132), *earlier_places())})
 KEYS = sorted({place.cvegeo for place in (*many(132), *earlier_places())})
@@ -113,85 +107,6 @@ def test_suggestions_are_those_of_the_service(catalogue: Catalogue, service: str
             assert catalogue.suggest(text, **there) == client.suggest(text, **there)
 
 
-# -- The municipio of a point
-
-
-def test_municipio_of_a_point_is_read_from_a_file_of_outlines(
-    cache: Path, small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
-    outlines = write(tmp_path, zipped(shapefile()))
-    with Catalogue.open(small_catalogue, outlines=outlines) as opened:
-        inside = opened.municipio_at(21.3, -102.9)
-        assert inside == opened.get("01001")
-        assert opened.municipio_at(21.5, -102.5) == {"id": 1003, "nombre": "Enclave"}  # which the catalogue lacks
-        assert opened.municipio_at(0, 0) is None
-        for lat, lon, axis in ((-102.9, 21.3, "latitud"), ("21.3", -102.9, "latitud"), (21.3, "W", "longitud")):
-            with pytest.raises(ValueError, match=f"{axis} must be decimal degrees"):
-                opened.municipio_at(lat, lon)  # type: ignore[arg-type]  # as programs without types do
-    with Catalogue.open(small_catalogue) as opened:
-        with pytest.raises(ValueError, match="with `outlines`"):
-            opened.municipio_at(21.3, -102.9)
-        monkeypatch.setitem(sys.modules, "localidades_api.extensions.outlines.files", None)
-        with pytest.raises(ValueError, match="lacks the extension `outlines`"):
-            opened.municipio_at(21.3, -102.9)
-
-
-async def test_municipio_of_a_point_is_that_of_the_service(
-    server: str, migrated: str, cache: Path, small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On corners and borders, with a longitude without its minus, at sea and at 0, 0, for one point and many."""
-    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
-    slanted = [(-101.0, 20.5), (-100.7, 20.812345), (-101.0, 21.0), (-101.345678, 20.7), (-101.0, 20.5)]
-    drawn = {**OUTLINES, "01004": ("A", [slanted]), "01005": ("B", [[(x + 0.3, y + 0.312345) for x, y in slanted]])}
-    edges = [edge for _, rings in drawn.values() for ring in rings for edge in pairwise(ring)]
-    points = {point for (ax, ay), (bx, by) in edges for point in ((ay, ax), (ay, -ax), ((ay + by) / 2, (ax + bx) / 2))}
-    asked = sorted({*points, (0, 0), (21.3, 102.9), (21.3, -102.9), (18, -104.9), (40, -100)})
-    outlines = write(tmp_path, geojson(drawn), "mgem.json")
-    with new_database(server, migrated) as url, Catalogue.open(small_catalogue, outlines=outlines) as opened:
-        await import_into(url, small_catalogue)
-        await import_outlines_into(url, outlines)
-        path = "/api/census/municipios/at/"
-        async with running_app(url) as app, client_of(app) as client:
-            rows = {"rows": [{"lat": lat, "lon": lon} for lat, lon in asked]}
-            many = (await client.post(path, json=rows)).json()["results"]
-            for (lat, lon), row in zip(asked, many, strict=True):
-                one = (await client.get(path, params={"lat": lat, "lon": lon})).json()["results"]
-                found = [at["id"] for at in [opened.municipio_at(lat, lon)] if at]
-                assert [at["id"] for at in one] == [at["id"] for at in row["results"]] == found, (lat, lon)
-
-
-# -- The nearest places
-
-
-async def test_nearest_places_are_those_of_the_service(
-    server: str, migrated: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of places around the Earth, some at one point, some without one."""
-    points = [(f"{-85 + 17 * (n % 11)}", f"{-179 + 23.5 * (n % 16)}") for n in range(120)]
-    points += [("21.880833", "-102.296111")] * 6 + [("-", "-")] * 6
-    places = [replace(place, latitud=lat, longitud=lon) for place, (lat, lon) in zip(many(132), points, strict=True)]
-    scattered = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
-    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
-    asked = [(21.88, -102.3), (0, 0), (89.5, 3), (-88, 10), (45.5, 180), (45.5, -180), (-17, 179.9), (89, -60)]
-    with new_database(server, migrated) as url, Catalogue.open(scattered) as opened:
-        await import_into(url, scattered)
-        async with running_app(url, in_background=False) as app, client_of(app) as client:
-            for (lat, lon), limit in product(asked, (1, 3, 10, 100)):
-                params = {"lat": lat, "lon": lon, "limit": limit}
-                answer = await client.get(f"{LOCALIDADES}nearest/", params=params)
-                assert opened.nearest(lat, lon, limit=limit) == answer.json()["results"], params
-        assert [one["distancia"] for one in opened.nearest(90, 0, limit=3)] == [555975.4] * 3
-        assert len(opened.nearest(0, 0, limit=1000)) == 126
-
-
-def test_nonsensical_points_are_refused(catalogue: Catalogue) -> None:
-    for lat, lon, limit, named in ((91, 0, 1, "latitud"), (0, -181, 1, "longitud"), (math.nan, 0, 1, "latitud"),
-                                   (0, 0, 0, "limit")):  # fmt: skip
-        with pytest.raises(ValueError, match=f"{named} must be"):
-            catalogue.nearest(lat, lon, limit=limit)
-
-
 # -- A process of its own
 
 NOTEBOOK = """
@@ -201,7 +116,7 @@ from localidades_api.offline import Catalogue
 async def cell():  # a notebook runs code in an event loop
     with Catalogue.open(*sys.argv[2:]) as catalogue:
         matched = catalogue.match(json.loads(sys.argv[1]))
-        catalogue.suggest("a"), catalogue.get("01"), catalogue.nearest(20, -100)
+        catalogue.suggest("a"), catalogue.get("01")
     return matched
 
 print(json.dumps([asyncio.run(cell()), sorted(sys.modules)]))

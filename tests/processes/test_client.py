@@ -1,16 +1,15 @@
 """The client for Python: results, errors and retries."""
 
-import asyncio
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
 from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED
-from localidades_api.client import AsyncClient, Backoff, Client, ClientError, ProblemError
+from localidades_api.client import Backoff, Client, ClientError, ProblemError
 from localidades_api.client.frames import NUMBERS
 from tests.support.catalogue import many
 from tests.support.http_server import Response, answering
@@ -148,26 +147,7 @@ def test_other_rows_are_refused(rows: object, message: str) -> None:
         catalogue.match(rows)
 
 
-def test_rows_are_answered_as_they_come(catalogue: Client) -> None:
-    read: list[int] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for at in range(2001):
-            read.append(at)
-            yield {"n": at, "localidad": "asientos", "estado": "Ags."}
-
-    answers = catalogue.iter_match(rows(), fields=["poblacion"])
-    first = next(answers)
-    assert (first["n"], first["match_cvegeo"], "match_poblacion" in first, len(read)) == (0, "010020001", True, 1000)
-    assert [row["n"] for row in answers] == list(range(1, 2001))
-    assert list(catalogue.iter_match([])) == []
-    with pytest.raises(TypeError, match="Put a single text into a list"):
-        next(catalogue.iter_match("Asientos"))
-
-
-@pytest.mark.parametrize(
-    ("method", "column"), [("match", "match_cvegeo"), ("iter_match", "match_cvegeo"), ("nearest", "nearest_cvegeo")]
-)
+@pytest.mark.parametrize(("method", "column"), [("match", "match_cvegeo"), ("nearest", "nearest_cvegeo")])
 def test_batches_are_in_order_and_of_the_release_of_the_first(live_server: str, method: str, column: str) -> None:
     """The service may publish another between two requests."""
     first, none = {"cvegeo": "010010001", "lat": 21.88, "lon": -102.29}, {"cvegeo": "", "lat": None, "lon": None}
@@ -194,9 +174,8 @@ def test_refusal_is_an_exception_with_the_message(live_server: str, catalogue: C
 
 def test_proxy_that_cannot_be_used_is_an_error_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks://someone:s3cr3t@proxy.example:1080")
-    for client in (Client, AsyncClient):
-        with pytest.raises(ClientError, match=r"environment names can't be used.*ALL_PROXY"):
-            client("https://catalogue.example")
+    with pytest.raises(ClientError, match=r"environment names can't be used.*ALL_PROXY"):
+        Client("https://catalogue.example")
 
 
 def with_password(address: str) -> str:
@@ -255,28 +234,6 @@ def test_long_retry_after_is_not_waited_for_and_a_broken_response_is_retried() -
     with answering(ESTADO, half, ESTADO) as (base, asked), Client(base) as catalogue:
         assert catalogue.get("01") == catalogue.get("01")
     assert len(asked) == 3
-
-
-async def test_asyncio_has_the_same_answers(live_server: str) -> None:
-    def synchronous() -> Sequence[object]:
-        with Client(live_server) as catalogue:
-            places = list(catalogue.localidades(page_size=50))
-            near = catalogue.nearest(POINTS)
-            matched, each = catalogue.match(ROWS), list(catalogue.iter_match(ROWS))
-            return catalogue.get("010010004"), catalogue.suggest("asi"), matched, each, near, places
-
-    async with AsyncClient(live_server) as catalogue:
-        found = (
-            await catalogue.get("010010004"),
-            await catalogue.suggest("asi"),
-            await catalogue.match(ROWS),
-            [row async for row in catalogue.iter_match(ROWS)],
-            await catalogue.nearest(POINTS),
-            [place async for place in catalogue.localidades(page_size=50)],
-        )
-        with pytest.raises(ProblemError, match="Did you mean"):
-            await catalogue.download("ndjson", to=None, estado=1)
-    assert found == await asyncio.to_thread(synchronous)
 
 
 @pytest.mark.tail

@@ -63,16 +63,11 @@ def describe_near(row: "Row[Any]") -> dict[str, Any]:
         has_homonym=row.has_homonym,
         municipio_has_homonym=row.municipio_has_homonym,
     )
-    return describe_place_near(row, written, row.distance)
-
-
-def describe_place_near(place: Any, written: str, distance: float) -> dict[str, Any]:  # noqa: ANN401  # a row of either
-    """Return a place, a row of the database or of the index of names, with its label and its distance in metres."""
     return {
-        **describe_listed(place.id, place.nombre),
+        **describe_listed(row.id, row.nombre),
         "label": written,
-        "poblacion": place.poblacion,
-        "latitud": place.latitud,
-        "longitud": place.longitud,
-        "distancia": round(distance, 1),
+        "poblacion": row.poblacion,
+        "latitud": row.latitud,
+        "longitud": row.longitud,
+        "distancia": round(row.distance, 1),
     }

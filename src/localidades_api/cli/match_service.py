@@ -73,7 +73,7 @@ class ServiceMatcher(Client):
 
     def _post(self, parameters: Mapping[str, object], body: bytes, media_type: str) -> httpx.Response:
         try:
-            return self._send(self._calls.request(MATCH, parameters, body, media_type))
+            return self._send(self._request(MATCH, parameters, body, media_type))
         except ProblemError as error:
             if not error.problem:
                 raise ServiceError(f"{str(error).rstrip('.')}: check --url and the service's log.") from error

@@ -7,7 +7,6 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 TEXT_COLUMN = "nombre"  # of texts, of a Series without a name, and of tables without columns
@@ -82,13 +81,6 @@ def write_csv(lines: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
     return text.getvalue().encode()
-
-
-def split_rows(rows: object, size: int) -> Iterator[list[Any]]:
-    """Yield texts or dicts in lists of this size as they come; raise TypeError for anything else, tables included."""
-    coming = iter(_check_list(rows))
-    while batch := list(islice(coming, size)):
-        yield batch
 
 
 def _library(rows: object) -> str | None:

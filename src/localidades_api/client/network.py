@@ -3,8 +3,7 @@
 Like `client`, this module imports nothing of the service.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -19,20 +18,8 @@ class NetworkSettingsError(Exception):
 
 def open_client(**options: Any) -> httpx.Client:  # noqa: ANN401  # those of httpx
     """Open a client; raise NetworkSettingsError."""
-    with _environment_checked():
-        return httpx.Client(mounts=_DIRECT, **options)
-
-
-def open_async_client(**options: Any) -> httpx.AsyncClient:  # noqa: ANN401  # those of httpx
-    """Open a client for asyncio; raise NetworkSettingsError."""
-    with _environment_checked():
-        return httpx.AsyncClient(mounts=_DIRECT, **options)
-
-
-@contextmanager
-def _environment_checked() -> Iterator[None]:
     try:
-        yield
+        return httpx.Client(mounts=_DIRECT, **options)
     except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
         # That of an address may quote a part of its password.
         reason = "an address is not valid" if isinstance(error, httpx.InvalidURL) else error

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import partial
 from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 from pydantic import ValidationError
 
@@ -16,52 +15,40 @@ from localidades_api.bulk.formats import match_roles, reader
 from localidades_api.bulk.input_rows import begin_of_answers
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.caches.index_folders import OpenIndex
-from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
-from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.catalogue.messages import describe_fault
 from localidades_api.client.frames import Answered, Frame, read_table, write_csv
 from localidades_api.errors import NotFoundError
 from localidades_api.names.files.layout import KEY, WITHDRAWN
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import IndexedLocality
 from localidades_api.observability.progress import StepProgress
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline.indexes import open_index
 from localidades_api.offline.records import Records
 from localidades_api.settings import read_settings
 
-if TYPE_CHECKING:
-    from localidades_api.extensions.outlines.geometry import Locator
-
 
 class Catalogue:
     """A release of the catalogue: `catalogue = Catalogue.open("catun_localidad.zip")`."""
 
-    def __init__(self, index: OpenIndex, outlines: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, index: OpenIndex) -> None:
         self._index = index
-        self._outlines = outlines
         self.names: NameIndex = index.names
         self._records = Records(index.folder, index.names)
 
     @classmethod
     def open(
-        cls,
-        source: str | os.PathLike[str],
-        *earlier: str | os.PathLike[str],
-        outlines: str | os.PathLike[str] | None = None,
-        progress: StepProgress | None = None,
+        cls, source: str | os.PathLike[str], *earlier: str | os.PathLike[str], progress: StepProgress | None = None
     ) -> Self:
         """Open INEGI's zip, csv, txt or xlsx, or `demo`; `earlier` are earlier releases, the newest first.
 
-        Their names and keys lead to the places of the first. `outlines` is a file of INEGI's for `municipio_at`. The
-        first time, this builds an index of names in the user's cache folder, and shows on stderr how far it is. Raises
-        CatalogueError if a file is not a catalogue.
+        Their names and keys lead to the places of the first. The first time, this builds an index of names in the
+        user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
         """
         sources = [os.fspath(path) for path in (source, *earlier)]
         with nullcontext(progress) if progress else show_progress() as shown:
-            return cls(open_index(sources, read_settings().cache_dir, shown), outlines)
+            return cls(open_index(sources, read_settings().cache_dir, shown))
 
     def __enter__(self) -> Self:
         return self
@@ -138,49 +125,6 @@ class Catalogue:
         if kind == "localidad" and find(WITHDRAWN, str(id_), 1):
             return "INEGI has withdrawn this key, and no other place has its name and point."
         return "Neither this release nor an earlier one has this key."
-
-    def nearest(self, latitud: float, longitud: float, *, limit: int = 10) -> list[dict[str, Any]]:
-        """Return the places nearest to a point in degrees, with their `distancia` in metres; the west is negative."""
-        _check_point(latitud, longitud)
-        if limit < 1:
-            raise ValueError("limit must be at least 1.")
-        found = self._records.nearest(latitud, longitud, limit)
-        places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
-        return [self._describe_near(place, distance) for place, distance in places]
-
-    def municipio_at(self, latitud: float, longitud: float) -> dict[str, Any] | None:
-        """Return the municipio that a point in degrees lies in, None at sea and abroad; it needs `outlines`.
-
-        A longitude may lack its minus. The first call reads the outlines. One that the catalogue lacks has only `id`
-        and `nombre`. Raises ValueError without outlines, and CatalogueError if the file can't be read.
-        """
-        _check_point(latitud, longitud)
-        locator, names = self._locator
-        found = locator.find(*(in_mexico(latitud, longitud) or (latitud, longitud)))
-        return None if found is None else self._records.get("municipio", found) or {"id": found, "nombre": names[found]}
-
-    def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
-        return describe_place_near(place, self.names.label(place), distance)
-
-    @cached_property
-    def _locator(self) -> "tuple[Locator, dict[int, str]]":
-        try:
-            from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
-            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # may have been removed
-        except ImportError:
-            raise ValueError("This installation lacks the extension `outlines`: install the whole package.") from None
-        if self._outlines is None:
-            raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
-        outlines = list(read_outlines(Path(self._outlines)))
-        return Locator(outlines), {outline.id: outline.nombre for outline in outlines}
-
-
-def _check_point(latitud: float, longitud: float) -> None:
-    """Raise ValueError for degrees that are out of range."""
-    point: dict[Axis, Any] = {"latitud": latitud, "longitud": longitud}
-    for axis, degrees in point.items():
-        if isinstance(degrees, str) or not abs(degrees) <= BOUNDS[axis]:
-            raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
 
 
 def _read_options(given: Mapping[str, object]) -> MatchOptions:

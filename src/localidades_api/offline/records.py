@@ -1,19 +1,16 @@
-"""The records of a release: its index of names, and what that lacks: columns by key, the areas, and the points."""
+"""The records of a release: its index of names, and what that lacks: columns by key, and the areas."""
 
 import json
 from bisect import bisect_left
 from collections import Counter
-from math import cos, pi, radians
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc
 
-from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED, POINT
-from localidades_api.catalogue.coordinates import EARTH_RADIUS, angle_between
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, format_key
 from localidades_api.catalogue.locality import describe_listed, describe_record
 from localidades_api.importer.transform import CatalogueRecords
@@ -21,10 +18,8 @@ from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 
 _RECORDS, _AREAS = "records.arrow", "areas.json"
-# The columns of the file: those that the index of names lacks, and the points, to compute with all of them.
-STORED = ("id", *POINT, *(name for name in ATTRIBUTES if name not in MATCHED))
+STORED = ("id", *(name for name in ATTRIBUTES if name not in MATCHED))  # which the index of names lacks
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string()}
-_DECIMALS = 9  # of degrees, a tenth of a millimetre, as in the service
 
 
 def write_records(folder: Path, catalogue: CatalogueRecords) -> None:
@@ -67,22 +62,6 @@ class Records:
         columns = {**row, **describe_listed(id_, row["nombre"]), "cvegeo": format_key("localidad", id_)}
         municipio = self._areas["municipios"][str(id_ // KEYS_OF_A_MUNICIPIO)]
         return describe_record(columns, municipio, self._areas["estados"][str(municipio["estado_id"])])
-
-    def nearest(self, latitude: float, longitude: float, limit: int) -> list[tuple[float, int]]:
-        """Return the distance in metres and the key of the places nearest to a point in degrees, the nearest first."""
-        point = round(latitude, _DECIMALS), round(longitude, _DECIMALS)
-        north, east = (
-            pc.power(pc.sin(pc.multiply(pc.subtract(self._table[axis], degrees), pi / 360)), 2)
-            for axis, degrees in zip(POINT, point, strict=True)
-        )
-        narrowing = pc.multiply(pc.cos(pc.multiply(self._table["latitud"], pi / 180)), cos(radians(point[0])))
-        haversine = pc.add(north, pc.multiply(narrowing, east))
-        places = self._table.select(["id", *POINT]).append_column("haversine", haversine).drop_null()
-        first = pc.select_k_unstable(places, limit, [("haversine", "ascending"), ("id", "ascending")])
-        return sorted(
-            (EARTH_RADIUS * angle_between(*point, place["latitud"], place["longitud"]), place["id"])
-            for place in places.take(first).to_pylist()
-        )
 
     def _get_municipio(self, id_: int) -> dict[str, Any] | None:
         municipio = self._areas["municipios"].get(str(id_))

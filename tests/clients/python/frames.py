@@ -1,6 +1,5 @@
 """Match and download with tables of pandas and polars: `python frames.py SERVICE`."""
 
-import asyncio
 import json
 import sys
 
@@ -9,18 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from localidades_api.client import AsyncClient, Client
+from localidades_api.client import Client
 from localidades_api.client.frames import read_table
 
 ROWS = {"Localidad": ["Asientos", None, "Nadie"], "MPIO": [2.0, None, 2.0], "edo": ["01", "01", "01"]}
 COLUMNS = {"municipio": "MPIO"}
-
-
-async def asynchronous(service: str) -> list:
-    async with AsyncClient(service) as catalogue:
-        matched = await catalogue.match(pl.DataFrame(ROWS), **COLUMNS)
-        places = await catalogue.download(to="polars", estado_id=1)
-    return [matched, places]
 
 
 def described(table: pd.DataFrame | pl.DataFrame) -> list:
@@ -105,19 +97,20 @@ with Client(service) as client:
     of_pandas = client.match(frame, **COLUMNS)
     again = client.match(of_pandas, **COLUMNS)
     places = client.download(estado_id=1)
+    of_polars = client.match(pl.DataFrame(ROWS), **COLUMNS)
+    polars_places = client.download(to="polars", estado_id=1)
     check_series_is_a_table_of_one_column(client)
     check_no_rows_get_the_columns(client)
     # A lazy frame is collected, and rows without a point stay.
-    assert client.match(pl.LazyFrame(ROWS), **COLUMNS).equals(client.match(pl.DataFrame(ROWS), **COLUMNS))
+    assert client.match(pl.LazyFrame(ROWS), **COLUMNS).equals(of_polars)
     near = client.nearest(pd.DataFrame({"lat": [21.88, None], "lon": [-102.29, None]}, index=["a", "b"]))
 assert near.index.tolist() == ["a", "b"]
 assert near["nearest_cvegeo"].fillna("").tolist() == ["010010001", ""]
 assert near["nearest_distancia"].dtype == "float64"
 check_answers_have_types()
 check_any_type_is_sent_as_text()
-of_polars, of_polars_places = asyncio.run(asynchronous(service))
 assert frame.columns.tolist() == list(ROWS), "the table that is given stays as it is"
 assert again.equals(of_pandas), "answers replace those of an earlier call"
-assert places["cvegeo"].tolist() == of_polars_places["cvegeo"].to_list()
+assert places["cvegeo"].tolist() == polars_places["cvegeo"].to_list()
 assert [*map(list, described(of_polars))] == described(of_pandas)
 json.dump([of_pandas.columns.tolist(), described(of_pandas), places["cvegeo"].tolist()], sys.stdout)

@@ -1,4 +1,4 @@
-"""Rings: which are holes, which one a point is in, the outline of an estado from those of its municipios."""
+"""Rings: which are holes, and the outline of an estado from those of its municipios."""
 
 import itertools
 import zlib
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pydantic_core import to_json
 
-from localidades_api.extensions.outlines.files import UNITS, Outline, Ring, Vertex
+from localidades_api.extensions.outlines.files import UNITS, Ring, Vertex
 
 Polygon: TypeAlias = Sequence[Ring]  # the outer ring, counterclockwise, then its holes, clockwise (RFC 7946)
 
@@ -42,23 +42,6 @@ def _box_of(ring: Ring) -> tuple[int, int, int, int]:
     return min(longitudes), min(latitudes), max(longitudes), max(latitudes)
 
 
-class Locator:
-    """Finds the municipio of a point in outlines that are in memory, as the service does in Postgres."""
-
-    def __init__(self, outlines: Iterable[Outline]) -> None:
-        rings = [(_box_of(outer), outline.id, outer) for outline in outlines for outer, *_ in nest(outline.rings)]
-        # Among enclaves and what surrounds them, the smallest box is right.
-        self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
-
-    def find(self, latitud: float, longitud: float) -> int | None:
-        """Return the key of the municipio at a point in degrees, or on whose border it is; None if there is none."""
-        x, y = round(longitud * UNITS), round(latitud * UNITS)
-        for (west, south, east, north), id_, ring in self._rings:
-            if west <= x <= east and south <= y <= north and _contains(ring, x, y, on_border=True):
-                return id_
-        return None
-
-
 def _turned(ring: Ring, direction: int) -> Ring:
     return ring if area(ring) * direction >= 0 else ring[::-1]
 
@@ -74,13 +57,13 @@ def _is_within(ring: Ring, other: Ring) -> bool:
     return sum(_contains(other, x, y) for x, y in middles) * 2 > len(middles)
 
 
-def _contains(ring: Ring, x: float, y: float, *, on_border: bool = False) -> bool:
+def _contains(ring: Ring, x: float, y: float) -> bool:
     is_inside = False
     for (ax, ay), (bx, by) in itertools.pairwise(ring):
         if ay <= y <= by or by <= y <= ay:
             side = (bx - ax) * (y - ay) - (by - ay) * (x - ax)
             if side == 0 and (ax <= x <= bx or bx <= x <= ax):
-                return on_border
+                return False  # on the border
             if (ay > y) != (by > y) and (side > 0) == (by > ay):
                 is_inside = not is_inside
     return is_inside

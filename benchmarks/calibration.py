@@ -31,7 +31,7 @@ from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, K
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import IndexedPlace
+from localidades_api.names.places import IndexedPlace, NameKind
 from localidades_api.names.reading.vocabulary import read_everyday_names
 from localidades_api.names.rows import MatchRow
 
@@ -45,6 +45,7 @@ _FILLERS = ("Ninguna", "Sin localidad", "Sin nombre", "Varias", "Colonia", "Zona
 _EVERY_TYPED, _EVERY_OF_CATALOGUE = 4, 40  # of which one place is withheld
 _EVERY_MUNICIPIO = 25  # of which one gets fillers
 _EVERY_MUNICIPIO_WITHHELD = 5
+_OF_SEATS = frozenset({NameKind.SEAT, NameKind.EVERYDAY})
 _SEED = 13
 _OF_EACH_KIND = 200  # changed names
 _TOWNS = 400
@@ -188,7 +189,8 @@ def areas(index: NameIndex, *, lacking: bool) -> Iterator[KnownRow]:
             continue
         estado_id = state_of(id_)
         estado = book.estados[estado_id]
-        called = (("seat", one) for one in index.seats.get(id_, ()) if one != name)
+        of_seat = (known.written for known in index.area_places[id_].names if known.kind in _OF_SEATS)
+        called = (("seat", text) for text in dict.fromkeys(of_seat) if text != name)
         for form, text in (*_forms(name, chance), *called):
             for given in (estado, None):
                 yield KnownRow(f"{kind}: {form}", "catalogue", MatchRow(text, None, given, kind="municipio"), id_)

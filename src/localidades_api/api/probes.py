@@ -1,8 +1,7 @@
 """Probes and metrics: whether the process runs, whether it is ready, and its metrics for Prometheus."""
 
 import asyncio
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -23,19 +22,10 @@ OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # never re
 router = APIRouter(tags=["Health"])
 
 
-class Served(BaseModel):
-    """The served release."""
-
-    release: str = Field(examples=["2018-09"])
-    age_seconds: float = Field(description="Seconds since the release was published.", examples=[86400.0])
-    lag_seconds: float = Field(
-        description="Seconds since the database last showed it as the current release.", examples=[0.0]
-    )
-
-
-class Ready(Served):
+class Ready(BaseModel):
     """The service is ready to answer requests."""
 
+    release: str = Field(examples=["2018-09"])
     database: Literal["ok"] = "ok"
 
 
@@ -43,8 +33,6 @@ class NotReadyProblem(Problem):
     """The database does not answer; if `release` is not null, its cached pages are still served."""
 
     release: str | None = Field(default=None, examples=["2018-09"])
-    age_seconds: float | None = Field(default=None, examples=[86400.0])
-    lag_seconds: float | None = Field(default=None, examples=[12.5])
 
 
 @router.get("/livez", summary="Check whether the process runs", status_code=204)
@@ -80,7 +68,7 @@ async def _check(database: Database, releases: ReleaseTracker) -> Ready:
         raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
     if releases.served is None:
         raise NoReleaseError
-    return Ready(**_served(releases))
+    return Ready(release=releases.served.name)
 
 
 @router.get(
@@ -112,10 +100,5 @@ def _respond(ready: Ready) -> Response:
     return Response(ready.model_dump_json(), media_type="application/json")
 
 
-def _served(releases: ReleaseTracker) -> dict[str, Any]:
-    if (served := releases.served) is None:
-        return {}
-    age = datetime.now(UTC) - served.published_at
-    return Served(
-        release=served.name, age_seconds=round(age.total_seconds(), 3), lag_seconds=round(releases.lag, 3)
-    ).model_dump()
+def _served(releases: ReleaseTracker) -> dict[str, str]:
+    return {"release": releases.served.name} if releases.served else {}

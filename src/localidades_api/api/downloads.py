@@ -74,10 +74,10 @@ async def download_localities(
         is_pinned = query.release is not None and index is None
         chosen = represent_file(request.headers, release, name, file_type, is_pinned=is_pinned)
         chosen.check_modified()
-        found = await positions.get(release, query, names=index)
+        selected = await positions.get(release, query, names=index)
     filename = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
-    write = partial(write_file, database, release, found, format_)
-    return await downloads.start(request.scope, write, chosen.headers, file_type, filename, len(found))
+    write = partial(write_file, database, release, selected, format_)
+    return await downloads.start(request.scope, write, chosen.headers, file_type, filename, len(selected))
 
 
 @router.get("/download/localidades.{ending}", include_in_schema=False)

@@ -92,10 +92,10 @@ class AreasQuery(PagedQuery, ReleaseQuery):
     search: AreaSearchParam = None
 
     @property
-    def kept(self) -> dict[str, str]:
+    def link_parameters(self) -> dict[str, str]:
         """The parameters that links to other pages keep, in addition to the release and the size."""
-        given = self.model_dump(include={"estado_id", "search", "sort", "fields"}, exclude_defaults=True)
-        return {name: str(value) for name, value in given.items()}
+        chosen = self.model_dump(include={"estado_id", "search", "sort", "fields"}, exclude_defaults=True)
+        return {name: str(value) for name, value in chosen.items()}
 
 
 class StatesQuery(AreasQuery):
@@ -120,7 +120,7 @@ class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
     fields: FieldsParam = None
 
     @property
-    def kept(self) -> dict[str, str]:
+    def link_parameters(self) -> dict[str, str]:
         """The parameters that links to other pages keep, in addition to the release and the size."""
         order = {} if self.sort == DEFAULT_SORT else {"sort": self.sort}
         return self.chosen | order | ({"fields": self.fields} if self.fields else {})
@@ -239,10 +239,10 @@ ReleaseName = Annotated[
 
 def parameters_of(query: BaseModel) -> dict[str, str]:
     """Return the parameters that a request gives, each in one spelling, however the request spelled it."""
-    given = query.model_dump(exclude_unset=True)
+    values = query.model_dump(exclude_unset=True)
     # A number as `str` writes it may have an exponent, which no parameter takes.
     return {
-        name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in given.items()
+        name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in values.items()
     }
 
 

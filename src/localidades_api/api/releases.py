@@ -115,9 +115,9 @@ async def list_changes(
         return await _as_file(builder, query, old, changes, repository, downloads)
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
-    found, paging = await _find(changes, old, new, query)
+    selected, paging = await _find(changes, old, new, query)
     builder.check_modified(paging)
-    shown = await describe_changes(repository.database, old, new, _on_page(found, paging))
+    shown = await describe_changes(repository.database, old, new, _on_page(selected, paging))
     context = await html_context.of_changes(repository, new, query.estado_id, shown) if builder.wants_html else {}
     content = envelope(paging, [change.content for change in shown])
     return builder.answer("changes.html", "Changes", content, paging, since=old.name, **context)
@@ -125,10 +125,10 @@ async def list_changes(
 
 async def _find(changes: ChangeCache, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes that the query chooses, and their paging; raise InvalidPageError for a page past the last."""
-    found = _chosen(await changes.get(old, new), query.change, query.estado_id)
-    given = {"change": query.change, "estado_id": query.estado_id}
-    chosen = {"since": old.name, **{name: str(value) for name, value in given.items() if value}}
-    return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
+    selected = _chosen(await changes.get(old, new), query.change, query.estado_id)
+    filters = {"change": query.change, "estado_id": query.estado_id}
+    chosen = {"since": old.name, **{name: str(value) for name, value in filters.items() if value}}
+    return selected, Paging(len(selected) // 2, query.page, query.page_size, chosen).check()
 
 
 def _chosen(changes: "array[int]", kind: str | None, estado_id: int | None) -> "array[int]":
@@ -165,9 +165,9 @@ async def _as_file(
     )
     if query.page == 1:
         chosen.check_modified()
-    found, paging = await _find(changes, old, new, query)
+    selected, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
-        found = _on_page(found, paging)
-    write = partial(write_changes, repository.database, old, new, found, format_)
+        selected = _on_page(selected, paging)
+    write = partial(write_changes, repository.database, old, new, selected, format_)
     name = f"changes-{old.name}-{new.name}"
-    return await downloads.start(request.scope, write, chosen.headers, file_type, name, len(found) // 2)
+    return await downloads.start(request.scope, write, chosen.headers, file_type, name, len(selected) // 2)

@@ -52,7 +52,7 @@ async def list_states(
     builder, ids = await _begin(request, query, releases, names, "estado")
     release = builder.release
     quantity = release.states if ids is None else len(ids)
-    paging = Paging(quantity, query.page, query.page_size, {"release": release.name, **query.link_parameters}).check()
+    paging = query.paging(quantity, release=release.name)
     builder.check_modified(paging)
     results = _on_page(await repository.list_states(release, query.sort, ids), paging, query.fields)
     context = await html_context.of_states(tiles, repository, release, results) if builder.wants_html else {}
@@ -95,7 +95,7 @@ async def list_municipalities(
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
     rows = await repository.list_municipalities(release, query.estado_id, query.sort, ids)
-    paging = Paging(len(rows), query.page, query.page_size, {"release": release.name, **query.link_parameters}).check()
+    paging = query.paging(len(rows), release=release.name)
     results = _on_page(rows, paging, query.fields)
     context: dict[str, Any] = {}
     if builder.wants_html:

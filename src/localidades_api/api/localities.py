@@ -17,7 +17,7 @@ from localidades_api.api.services import DatabaseDep, NamesDep, PagesDep, Positi
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
+from localidades_api.catalogue.pagination import PAGE_SIZE
 from localidades_api.catalogue.schemas import (
     LocalityDetail,
     LocalityPage,
@@ -59,7 +59,7 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
-    release, links = builder.release, {"release": builder.release.name, **query.link_parameters}
+    release = builder.release
     async with names.using(release) if query.search is not None else nullcontext() as index:
         if index:
             builder.depend_on(index)
@@ -67,13 +67,13 @@ async def list_localities(
             if query.page == 1:  # page 1 always exists, so its 304 needs no query
                 builder.check_modified()
             selected = await positions.get(release, query, query.sort, index)
-            paging = Paging(len(selected), query.page, query.page_size, links).check()
+            paging = query.paging(len(selected), release=release.name)
             builder.check_modified(paging)
             on_page = selected[paging.indexes.start : paging.indexes.stop]
             results = await _list_at(repository, release, on_page, index, query.fields) if on_page else ""
             body = encode_envelope(paging.quantity, paging.total_pages, results)
         else:
-            paging = Paging(release.localities, query.page, PAGE_SIZE, links).check()
+            paging = query.paging(release.localities, release=release.name)
             builder.check_modified(paging)
             body = await pages.get(release, query.page)
         context: dict[str, Any] = {}

@@ -76,7 +76,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     builder = await ResponseBuilder.begin(request, query, releases)
     builder.variant = f".{releases.fingerprint}"
     every = releases.every
-    paging = Paging(len(every), query.page, query.page_size).check()
+    paging = query.paging(len(every))
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context: dict[str, Any] = {}
     if builder.wants_html:
@@ -126,9 +126,7 @@ async def list_changes(
 async def _find(changes: ChangeCache, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes that the query chooses, and their paging; raise InvalidPageError for a page past the last."""
     selected = _chosen(await changes.get(old, new), query.change, query.estado_id)
-    filters = {"change": query.change, "estado_id": query.estado_id}
-    chosen = {"since": old.name, **{name: str(value) for name, value in filters.items() if value}}
-    return selected, Paging(len(selected) // 2, query.page, query.page_size, chosen).check()
+    return selected, query.paging(len(selected) // 2)
 
 
 def _chosen(changes: "array[int]", kind: str | None, estado_id: int | None) -> "array[int]":

@@ -11,7 +11,6 @@ from localidades_api.api.declarations import problem
 from localidades_api.api.services import DatabaseDep, NamesDep, ReleasesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.failures import sqlstate_of
-from localidades_api.database.pool import Database
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, SearchUnavailableError
 from localidades_api.observability.metrics import COUNTERS, exposition
 from localidades_api.releases.tracker import ReleaseTracker
@@ -43,18 +42,13 @@ async def get_liveness() -> Response:
 
 @router.get(
     "/readyz",
-    response_model=Ready,
     summary="Check whether the service is ready",
     responses={
         503: problem(DatabaseUnavailableError(), "The service is not ready; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Response:
+async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Ready:
     """Answer 200 if the database answers in time and a release is published."""
-    return _respond(await _check(database, releases))
-
-
-async def _check(database: Database, releases: ReleaseTracker) -> Ready:
     try:
         async with asyncio.timeout(database.timeout):
             await releases.check()
@@ -73,18 +67,17 @@ async def _check(database: Database, releases: ReleaseTracker) -> Ready:
 
 @router.get(
     "/startupz",
-    response_model=Ready,
     summary="Check whether the service has started",
     responses={
         503: problem(DatabaseUnavailableError(), "The service has not started; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Response:
+async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Ready:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
-    ready = await _check(database, releases)
+    ready = await get_readiness(database, releases)
     if names.is_awaited(await releases.current()):
         raise SearchUnavailableError
-    return _respond(ready)
+    return ready
 
 
 @router.get(METRICS, include_in_schema=False)
@@ -94,10 +87,6 @@ async def get_metrics(request: Request) -> Response:
     snapshot = collect()
     headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
     return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
-
-
-def _respond(ready: Ready) -> Response:
-    return Response(ready.model_dump_json(), media_type="application/json")
 
 
 def _served(releases: ReleaseTracker) -> dict[str, str]:

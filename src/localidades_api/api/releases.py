@@ -2,7 +2,6 @@
 
 from array import array
 from bisect import bisect_left
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, cast, get_args
 
@@ -31,9 +30,8 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import Downloads, represent_file
-from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS
-from localidades_api.html.svg import draw_changes, draw_country
+from localidades_api.html.svg import draw_changes
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 
@@ -51,23 +49,11 @@ async def get_index(
     builder.check_modified()
     release = builder.release
     content = CatalogueIndex.of(release).model_dump()
-    if not builder.wants_html:
-        return builder.answer("index.html", "Census", content)
-    drawing = draw_country([])  # without cities, while the database does not answer
-    with suppress(DatabaseUnavailableError):
-        drawing = await draw_cities(repository, release)
-    answer = builder.answer(
-        "index.html",
-        "Census",
-        content,
-        drawing=drawing,
-        change=releases.changes.get(release.name),
-        extensions=extensions_of(request),
-    )
-    if not drawing.links:  # not stored by any cache
-        answer.headers["Cache-Control"] = "no-store"
-        del answer.headers["ETag"]
-    return answer
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        drawing, change = await draw_cities(repository, release), releases.changes.get(release.name)
+        context = {"drawing": drawing, "change": change, "extensions": extensions_of(request)}
+    return builder.answer("index.html", "Census", content, **context)
 
 
 @router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=PAGINATED)

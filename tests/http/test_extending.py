@@ -94,7 +94,6 @@ async def test_added_cors_middleware_sends_the_only_headers(own: FastAPI) -> Non
         mine = await client.get(RECORD, headers={"Origin": "https://mine.example"})
     assert mine.headers["access-control-allow-origin"] == "https://mine.example"
     assert mine.headers["cache-control"].startswith("public")
-    assert "any origin" not in own.openapi()["info"]["description"]
 
 
 @pytest.mark.parametrize("is_public", [None, False, True])

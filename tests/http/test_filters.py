@@ -171,26 +171,13 @@ async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, paramete
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
-@pytest.mark.parametrize(
-    ("filters", "kept"),
-    [
-        ({"municipio_id": "32001", "ambito": "R"}, {}),
-        ({"search": "san & josé + río?"}, {}),
-        ({"bbox": "-117,16.5,-90.25,28"}, {}),
-        # Each key once, in order and with its zeros.
-        ({"cvegeo": "010010003,10010002,010010002"}, {"cvegeo": "010010002,010010003"}),
-    ],
-)
-async def test_links_keep_filters_size_and_release(
-    client: httpx.AsyncClient, filters: dict[str, str], kept: dict[str, str]
-) -> None:
-    answer = await client.get(address(filters, page_size=20))
-    total_pages = answer.json()["total_pages"]
-    pages = {"first": 1, "last": total_pages} | ({"next": 2} if total_pages > 1 else {})
-    assert pages.keys() == answer.links.keys()
-    for relation, page in pages.items():
+async def test_links_keep_filters_size_and_release(client: httpx.AsyncClient) -> None:
+    """Each key once, in order and with its zeros."""
+    answer = await client.get(address({"cvegeo": "010010003,10010002,010010002"}, page_size=20))
+    expected = {"cvegeo": "010010002,010010003", "release": "2020-01", "format": "json", "page_size": "20", "page": "1"}
+    assert answer.links.keys() == {"first", "last"}
+    for relation in answer.links:
         link = urlsplit(answer.links[relation]["url"])
-        expected = {**filters, **kept, "release": "2020-01", "format": "json", "page_size": "20", "page": str(page)}
         assert (link.path, dict(parse_qsl(link.query, strict_parsing=True))) == (LOCALIDADES, expected)
 
 

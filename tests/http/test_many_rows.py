@@ -415,11 +415,3 @@ async def test_fields_come_once_in_the_order_of_the_table(client: httpx.AsyncCli
     [found] = await matched(client, ROW, query="fields=viviendas,cve_mun,nombre,cve_mun")
     assert list(found)[5:10] == ["label", "nombre", "cve_mun", "viviendas", "score"]
     assert await matched(client, ROW, query="fields=nombre,municipio,estado") == await matched(client, ROW)
-
-
-async def test_unknown_field_is_refused_with_those_that_exist(client: httpx.AsyncClient) -> None:
-    taken = f"This parameter takes, separated by commas: {', '.join(MATCHED)}."
-    for given, said in (("poblacio", f"Did you mean `poblacion`? {taken}"), ("carta", taken), ("", taken)):
-        answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?fields={given}")
-        assert answer.status_code == 422
-        assert answer.json()["errors"] == [{"parameter": "fields", "message": said}]

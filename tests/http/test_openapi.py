@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,14 +11,12 @@ import jsonschema_rs
 import pytest
 import schemathesis
 
-from localidades_api.api.openapi import ANY_ORIGIN, DESCRIPTION, KEYLESS, read_examples, translate
+from localidades_api.api.openapi import DESCRIPTION, KEYLESS, read_examples, translate
 from localidades_api.app import create_app
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.html.languages.translators import _messages
 from localidades_api.settings import Settings
 from tests.http.test_contract import CONTRACT
-from tests.support.application import await_release, client_of, import_into, publish_again, running_app
-from tests.support.catalogue import many, write_catalogue
 from tests.support.commands import invoke
 from tests.support.pages import target_of
 from tests.support.wire import LOCALIDADES
@@ -161,35 +158,6 @@ async def test_problems_have_the_members_of_the_document(
         jsonschema_rs.validate({**content[answer.headers["content-type"]]["schema"], **closed}, answer.json())
 
 
-# -- As the service serves it
-
-
-async def test_served_document_has_the_current_releases_as_examples(
-    database: str, document: Document, tmp_path: Path
-) -> None:
-    def named(document: Document) -> list[tuple[str, str]]:
-        described = (one for _, operation in operations(document) for one in operation.get("parameters", []))
-        naming = [one for one in described if one["name"] in {"release", "name", "since"}]
-        shown = [(one["name"], example) for one in naming for example in one["schema"]["examples"]]
-        return shown + [(one["name"], one["example"]) for one in naming if "example" in one]
-
-    async def assert_served(client: httpx.AsyncClient, release: str, since: str) -> None:
-        served = (await client.get("/openapi.json")).json()
-        examples = {"release": release, "name": release, "since": since}
-        assert named(served) == [(name, examples[name]) for name, _ in named(document)]
-        assert (served["servers"], served["components"]) == ([{"url": "http://test"}], document["components"])
-
-    async with running_app(database, wants_names=False) as app, client_of(app) as client:
-        await assert_served(client, "2018-09", "2012-06")
-        for index, (release, since) in enumerate((("2019-01", "2019-01"), ("2020-01", "2019-01"))):
-            await import_into(database, write_catalogue(tmp_path / f"{release}.csv", many(20 + index)))
-            await await_release(client, release)
-            await assert_served(client, release, since)
-        await publish_again(database, "2019-01")
-        await await_release(client, "2019-01")
-        await assert_served(client, "2019-01", "2019-01")
-
-
 def test_command_prints_the_document(document: Document) -> None:
     assert json.loads(invoke("openapi").stdout) == document
 
@@ -197,7 +165,7 @@ def test_command_prints_the_document(document: Document) -> None:
 # -- In Spanish
 
 
-DESCRIBED = DESCRIPTION, KEYLESS, ANY_ORIGIN  # each translated by itself: the last two depend on what is added
+DESCRIBED = DESCRIPTION, KEYLESS  # each translated by itself: the second depends on what is added
 
 
 def said_of(document: Document) -> set[str]:

@@ -13,7 +13,7 @@ from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
-from tests.support.postgres import locked_in_thread, out_of_reach, run_sql
+from tests.support.postgres import locked_in_thread, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -50,18 +50,6 @@ async def test_small_cache_holds_what_fits_and_serves_the_rest(seeded_database: 
         bodies = [(await client.get(f"{LOCALIDADES}?page={number}")).json()["results"] for number in (1, 2, 3)]
         assert [len(body) for body in bodies] == [50, 50, 32]
         assert len(pages_of(app)) == len(held) < 3
-
-
-async def test_front_page_omits_its_cities_without_the_database(server: str, seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_release(client, "2020-01")
-        with out_of_reach(server, seeded_database):
-            away = await client.get("/api/census/?format=api")
-        back = await client.get("/api/census/?format=api")
-    assert (away.status_code, away.headers["cache-control"], "etag" in away.headers) == (200, "no-store", False)
-    assert "Aguascalientes</text>" not in away.text
-    assert "Aguascalientes</text>" in back.text
-    assert "etag" in back.headers
 
 
 def next_catalogue(folder: Path) -> Path:

@@ -17,17 +17,6 @@ from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ask, send, serving
 
 
-async def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
-    execute(seeded_database, "UPDATE releases SET published_at = now() - interval '2 days'")
-    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        answer = await client.get("/readyz")
-    ready = answer.json()
-    assert list(ready) == ["release", "age_seconds", "lag_seconds", "database"]
-    assert (answer.status_code, ready["release"], ready["database"]) == (200, "2020-01", "ok")
-    assert 0 <= ready["age_seconds"] - 2 * 86400 < 600
-    assert 0 <= ready["lag_seconds"] < 60
-
-
 @pytest.mark.direct("PgBouncer does not pass on why a login failed")
 async def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
@@ -35,28 +24,25 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
         async def figure(*name: str) -> float:
             return value(read_metrics((await client.get("/metrics")).text), *name)
 
-        def is_refused_and_behind(answer: httpx.Response) -> bool:
-            """Wait until connections that were cut have been replaced by refused ones."""
-            ready = answer.json()
-            is_refused = ready.get("detail") == "The database does not accept connections (55000)."
-            return is_refused and bool(ready["lag_seconds"] > 0.2)
+        def is_refused(answer: httpx.Response) -> bool:
+            """Return whether connections that were cut have been replaced by refused ones."""
+            refused: bool = answer.json().get("detail") == "The database does not accept connections (55000)."
+            return refused
 
+        assert (await client.get("/readyz")).json() == {"release": "2020-01", "database": "ok"}
         await await_answer(client, "/metrics", lambda answer: "\nlocalidades_page_cache_pages 3.0\n" in answer.text)
         errors = await figure("database_errors_total", "55")
         with out_of_reach(server, seeded_database):
-            answer = await await_answer(client, "/readyz", is_refused_and_behind)
+            answer = await await_answer(client, "/readyz", is_refused)
             problem = answer.json()
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
             assert answer.headers["content-type"] == "application/problem+json"
             assert problem["type"] == "/problems#database-unavailable"
             assert problem["release"] == "2020-01"
-            assert 0.2 < problem["lag_seconds"] < 60
-            assert problem["age_seconds"] > 0
             assert (await client.get(f"{LOCALIDADES}?page=3")).status_code == 200, "it is held"
             assert (await client.get("/livez")).status_code == 204
             assert await figure("database_errors_total", "55") > errors
             assert await figure("release_info", "2020-01") == 1
-            assert time.time() - await figure("release_checked_timestamp_seconds") > 0.2
 
         await await_status(client, "/readyz", 200)
 

@@ -49,12 +49,12 @@ async def list_states(
     tiles: TilesDep,
 ) -> Response:
     """List the estados of a release, all or those that a search finds, sorted by id, or as `sort` says."""
-    builder, found = await _begin(request, query, releases, names, "estado")
+    builder, ids = await _begin(request, query, releases, names, "estado")
     release = builder.release
-    quantity = release.states if found is None else len(found)
-    paging = Paging(quantity, query.page, query.page_size, {"release": release.name, **query.kept}).check()
+    quantity = release.states if ids is None else len(ids)
+    paging = query.paging(quantity, release=release.name)
     builder.check_modified(paging)
-    results = _on_page(await repository.list_states(release, query.sort, found), paging, query.fields)
+    results = _on_page(await repository.list_states(release, query.sort, ids), paging, query.fields)
     context = await html_context.of_states(tiles, repository, release, results) if builder.wants_html else {}
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
@@ -90,12 +90,12 @@ async def list_municipalities(
 
     With `page_size=1000`, one page holds every municipio of any estado.
     """
-    builder, found = await _begin(request, query, releases, names, "municipio")
+    builder, ids = await _begin(request, query, releases, names, "municipio")
     release = builder.release
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
-    rows = await repository.list_municipalities(release, query.estado_id, query.sort, found)
-    paging = Paging(len(rows), query.page, query.page_size, {"release": release.name, **query.kept}).check()
+    rows = await repository.list_municipalities(release, query.estado_id, query.sort, ids)
+    paging = query.paging(len(rows), release=release.name)
     results = _on_page(rows, paging, query.fields)
     context: dict[str, Any] = {}
     if builder.wants_html:

@@ -57,10 +57,10 @@ async def download_localities(
         is_pinned = query.release is not None and index is None
         chosen = represent_file(request.headers, release, name, is_pinned=is_pinned)
         chosen.check_modified()
-        found = await positions.get(release, query, names=index)
+        selected = await positions.get(release, query, names=index)
     filename = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{format_}"
-    chunks = write_file(database, release, found, format_)
-    return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], filename, len(found))
+    chunks = write_file(database, release, selected, format_)
+    return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], filename, len(selected))
 
 
 @router.get("/download/localidades.{ending}", include_in_schema=False)

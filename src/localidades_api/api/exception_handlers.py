@@ -16,10 +16,11 @@ from starlette.websockets import WebSocketClose
 from localidades_api.api.census import add_headers
 from localidades_api.api.gone import describe_problem
 from localidades_api.api.probes import METRICS
-from localidades_api.api.problems import PageOf, problem_page, problem_response, translate
+from localidades_api.api.problems import PageOf, ResponsePreferences, problem_of, record_problem, translate
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError, RequestError
+from localidades_api.html.renderer import HTML
 from localidades_api.http.conditional import EarlyResponse
 from localidades_api.http.cors import answer_preflight
 from localidades_api.http.paths import REQUEST_ID, is_census, path_of
@@ -49,9 +50,14 @@ async def answer_error(request: Request, error: Exception) -> Response:
     known = translate(error, request.scope.get("endpoint"))
     if isinstance(error, ValidationError) and not isinstance(known, RequestError):
         raise error
+    if known is error:
+        record_problem(known)
+    wanted = ResponsePreferences.of(request.scope)
+    if wanted.renderer is not HTML:
+        return problem_of(known, wanted)
     pages: Mapping[str, PageOf] = request.app.state.problem_pages
     describe = pages.get(path_of(request.scope), describe_problem)
-    return problem_response(request.scope, error, await problem_page(request, error, describe))
+    return problem_of(known, wanted, await describe(request, known))
 
 
 async def answer_unexpected_error(request: Request, error: Exception) -> Response:
@@ -60,7 +66,7 @@ async def answer_unexpected_error(request: Request, error: Exception) -> Respons
     Starlette calls this handler outside of all middleware, so it adds their headers, and raises the error again for the
     server. The telemetry has logged it.
     """
-    response = problem_response(request.scope, error)
+    response = problem_of(translate(error, request.scope.get("endpoint")), ResponsePreferences.of(request.scope))
     add_headers(request.scope, response.headers)
     if request_id := request.scope.get(REQUEST_ID):
         response.headers["X-Request-Id"] = request_id

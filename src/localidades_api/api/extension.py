@@ -56,8 +56,8 @@ def extensions_of(request: Request) -> Sequence[Extension]:
 
 def borders_of(request: Request, releases: ReleaseTracker) -> Borders | None:
     """Return the borders that an extension has, if any are imported."""
-    found = (extension.borders for extension in extensions_of(request) if extension.borders)
-    return next(found, None) if releases.borders else None
+    borders = (extension.borders for extension in extensions_of(request) if extension.borders)
+    return next(borders, None) if releases.borders else None
 
 
 async def find_border(

@@ -140,8 +140,8 @@ async def of_locality(
     }
     if locality["latitud"] is None or locality["longitud"] is None:
         return {**context, "nearby": [], "drawing": None, "inset": None}
-    found = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
-    around = [describe_near(row) for row in found if row.id != locality["id"]]
+    places = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
+    around = [describe_near(row) for row in places if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
     drawing = await asyncio.to_thread(draw_map, locality, around, border)  # which may have 100,000 vertices
     return {**context, "nearby": around[:_NEIGHBOURS], "drawing": drawing, "inset": inset}
@@ -150,8 +150,8 @@ async def of_locality(
 async def of_state(repository: CatalogueRepository, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the summary of an estado, and its municipios."""
     summary = await get_area_summary(repository.database, release, *municipalities_of(state["id"]))
-    found = await repository.list_municipalities(release, state["id"])
-    by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
+    municipalities = await repository.list_municipalities(release, state["id"])
+    by_name = sorted(municipalities, key=lambda municipality: fold(municipality.nombre))
     return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
 
 

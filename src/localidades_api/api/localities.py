@@ -17,7 +17,7 @@ from localidades_api.api.services import DatabaseDep, NamesDep, PagesDep, Positi
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
+from localidades_api.catalogue.pagination import PAGE_SIZE
 from localidades_api.catalogue.schemas import (
     LocalityDetail,
     LocalityPage,
@@ -59,21 +59,21 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
-    release, links = builder.release, {"release": builder.release.name, **query.kept}
+    release = builder.release
     async with names.using(release) if query.search is not None else nullcontext() as index:
         if index:
             builder.depend_on(index)
-        if query.kept or query.page_size != PAGE_SIZE:
+        if query.link_parameters or query.page_size != PAGE_SIZE:
             if query.page == 1:  # page 1 always exists, so its 304 needs no query
                 builder.check_modified()
-            found = await positions.get(release, query, query.sort, index)
-            paging = Paging(len(found), query.page, query.page_size, links).check()
+            selected = await positions.get(release, query, query.sort, index)
+            paging = query.paging(len(selected), release=release.name)
             builder.check_modified(paging)
-            on_page = found[paging.indexes.start : paging.indexes.stop]
+            on_page = selected[paging.indexes.start : paging.indexes.stop]
             results = await _list_at(repository, release, on_page, index, query.fields) if on_page else ""
             body = encode_envelope(paging.quantity, paging.total_pages, results)
         else:
-            paging = Paging(release.localities, query.page, PAGE_SIZE, links).check()
+            paging = query.paging(release.localities, release=release.name)
             builder.check_modified(paging)
             body = await pages.get(release, query.page)
         context: dict[str, Any] = {}
@@ -111,10 +111,10 @@ async def suggest_localities(
     index = await names.get(builder.release)
     builder.depend_on(index)
     builder.check_modified()
-    found = index.suggest(
+    places = index.suggest(
         query.q, kinds=query.kinds, estado_id=query.estado_id, municipio_id=query.municipio_id, limit=query.limit
     )
-    return _answer_places(builder, "Suggestions", [place.describe() for place in found])
+    return _answer_places(builder, "Suggestions", [place.describe() for place in places])
 
 
 @router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)
@@ -127,8 +127,8 @@ async def list_nearest_localities(
     """
     builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
-    found = await find_nearest(database, builder.release, query.lat, query.lon, query.limit)
-    return _answer_places(builder, "Nearest", [describe_near(row) for row in found])
+    rows = await find_nearest(database, builder.release, query.lat, query.lon, query.limit)
+    return _answer_places(builder, "Nearest", [describe_near(row) for row in rows])
 
 
 def _answer_places(builder: ResponseBuilder, title: str, results: Sequence[Mapping[str, Any]]) -> Response:

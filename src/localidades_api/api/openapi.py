@@ -1,22 +1,19 @@
-"""Extends FastAPI's OpenAPI document: headers of every response, recorded examples, existing releases, and Spanish."""
+"""Extends FastAPI's OpenAPI document: headers of every response, recorded examples, and Spanish."""
 
 import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 
-from localidades_api.api import Services
 from localidades_api.api.declarations import header
-from localidades_api.api.route_table import RouteTable, write_methods
-from localidades_api.catalogue.keys import RELEASE_NAME
+from localidades_api.api.route_table import write_methods
 from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import PREFIX
-from localidades_api.releases.tracker import ReleaseTracker
 
 DESCRIPTION = """
 Every locality in Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
@@ -36,7 +33,6 @@ The licence of this document is that of the software. INEGI's terms of free use 
 you show them, with the words in `attribution` of `/api/census/`.
 """
 KEYLESS = "\nThe API needs no key.\n"
-ANY_ORIGIN = "\nScripts of any origin may use it.\n"
 _TAGS = {  # in the order of /docs
     "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
     "Areas": "Municipios, and the estados that they belong to.",
@@ -53,14 +49,11 @@ _EXAMPLES = frozenset({"example", "examples"})
 
 
 def describe(app: FastAPI) -> None:
-    """Extend `app.openapi()`, and give it a language.
-
-    The document of a language is made for its first request, and again when the releases in its examples change.
-    """
+    """Extend `app.openapi()`, and give it a language."""
     generate = app.openapi
 
-    @lru_cache(maxsize=len(LANGUAGES))
-    def describe_in(language: Language, releases: tuple[str, str] | None) -> dict[str, Any]:
+    @cache
+    def openapi(language: Language = LANGUAGES[0]) -> dict[str, Any]:
         document = deepcopy(generate())
         is_open, say = not app.router.dependencies, document_translator(language)
         if is_open:
@@ -68,17 +61,13 @@ def describe(app: FastAPI) -> None:
         for path, item in document["paths"].items():
             for operation in item.values():
                 _complete_responses(operation["responses"], write_methods(item) if path.startswith(PREFIX) else None)
-                _complete_parameters(operation.get("parameters", []), releases)
+                _complete_parameters(operation.get("parameters", []))
                 if recorded := read_examples().get(operation["operationId"]):
                     _add_examples(operation, recorded)
         document = translate(document, say)
-        access = (KEYLESS, is_open), (ANY_ORIGIN, not RouteTable.build(app).has_cors)
-        document["info"]["description"] += "".join(say(sentence) for sentence, is_true in access if is_true)
+        if is_open:
+            document["info"]["description"] += say(KEYLESS)
         return document
-
-    def openapi(language: Language = LANGUAGES[0]) -> dict[str, Any]:
-        services: Services | None = getattr(app.state, "services", None)  # set while the service runs
-        return describe_in(language, _newest(services.releases) if services else None)
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
 
@@ -100,18 +89,15 @@ def _complete_responses(responses: Mapping[str, dict[str, Any]], allow: str | No
             described |= content.pop("application/json", {})
 
 
-def _complete_parameters(parameters: list[dict[str, Any]], releases: tuple[str, str] | None) -> None:
-    """Put the required parameters first, and give them and those that name a release an example.
+def _complete_parameters(parameters: list[dict[str, Any]]) -> None:
+    """Put the required parameters first, and give them an example.
 
     /docs fills in each `example` of a parameter, also of an optional one: all at once would find nothing.
     """
     parameters.sort(key=lambda parameter: not parameter["required"])  # pydantic has inherited fields first
     for parameter in parameters:
-        name, schema = parameter["name"], parameter["schema"]
-        if releases and schema.get("pattern") == RELEASE_NAME:
-            schema["examples"] = [releases[name == "since"]]
-        if parameter["required"] and "examples" in schema:
-            parameter["example"] = schema["examples"][0]
+        if parameter["required"] and "examples" in parameter["schema"]:
+            parameter["example"] = parameter["schema"]["examples"][0]
 
 
 @cache
@@ -143,11 +129,3 @@ def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[st
     for named in (*translated["tags"], translated["info"]["contact"]):
         named["name"] = say(named["name"])
     return translated
-
-
-def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
-    """Return the names of the served release and the one before it; the first release counts as its own predecessor."""
-    if releases.served not in releases.every:
-        return None
-    place = releases.every.index(releases.served)
-    return releases.served.name, releases.every[max(place - 1, 0)].name

@@ -28,7 +28,7 @@ from localidades_api.catalogue.filters import (
 )
 from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
-from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize
+from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize, Paging
 from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
@@ -79,23 +79,30 @@ class ReleaseQuery(RepresentationQuery):
     release: ReleaseParam = None
 
 
+_OF_EACH_LINK = {"page", "page_size", "format", "lang", "release"}
+
+
 class PagedQuery(BaseModel):
     """The parameters of a list in pages."""
 
     page: PageNumber = 1
     page_size: PageSize = PAGE_SIZE
 
+    @property
+    def link_parameters(self) -> dict[str, str]:
+        """The parameters that links to other pages keep, in addition to those of the page and the representation."""
+        chosen = self.model_dump(exclude=_OF_EACH_LINK, exclude_defaults=True)
+        return {name: str(value) for name, value in chosen.items()}
+
+    def paging(self, quantity: int, **pinned: str) -> Paging:
+        """Return the requested page of so many records; raise InvalidPageError for one past the last."""
+        return Paging(quantity, self.page, self.page_size, {**pinned, **self.link_parameters}).check()
+
 
 class AreasQuery(PagedQuery, ReleaseQuery):
     """The parameters of a list of areas."""
 
     search: AreaSearchParam = None
-
-    @property
-    def kept(self) -> dict[str, str]:
-        """The parameters that links to other pages keep, in addition to the release and the size."""
-        given = self.model_dump(include={"estado_id", "search", "sort", "fields"}, exclude_defaults=True)
-        return {name: str(value) for name, value in given.items()}
 
 
 class StatesQuery(AreasQuery):
@@ -118,12 +125,6 @@ class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
 
     sort: SortParam = DEFAULT_SORT
     fields: FieldsParam = None
-
-    @property
-    def kept(self) -> dict[str, str]:
-        """The parameters that links to other pages keep, in addition to the release and the size."""
-        order = {} if self.sort == DEFAULT_SORT else {"sort": self.sort}
-        return self.chosen | order | ({"fields": self.fields} if self.fields else {})
 
 
 class LocalityQuery(ReleaseQuery):
@@ -237,10 +238,10 @@ ReleaseName = Annotated[
 
 def parameters_of(query: BaseModel) -> dict[str, str]:
     """Return the parameters that a request gives, each in one spelling, however the request spelled it."""
-    given = query.model_dump(exclude_unset=True)
+    values = query.model_dump(exclude_unset=True)
     # A number as `str` writes it may have an exponent, which no parameter takes.
     return {
-        name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in given.items()
+        name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in values.items()
     }
 
 

@@ -1,8 +1,7 @@
 """Probes and metrics: whether the process runs, whether it is ready, and its metrics for Prometheus."""
 
 import asyncio
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -12,7 +11,6 @@ from localidades_api.api.declarations import problem
 from localidades_api.api.services import DatabaseDep, NamesDep, ReleasesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.failures import sqlstate_of
-from localidades_api.database.pool import Database
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, SearchUnavailableError
 from localidades_api.observability.metrics import COUNTERS, exposition
 from localidades_api.releases.tracker import ReleaseTracker
@@ -23,19 +21,10 @@ OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # never re
 router = APIRouter(tags=["Health"])
 
 
-class Served(BaseModel):
-    """The served release."""
-
-    release: str = Field(examples=["2018-09"])
-    age_seconds: float = Field(description="Seconds since the release was published.", examples=[86400.0])
-    lag_seconds: float = Field(
-        description="Seconds since the database last showed it as the current release.", examples=[0.0]
-    )
-
-
-class Ready(Served):
+class Ready(BaseModel):
     """The service is ready to answer requests."""
 
+    release: str = Field(examples=["2018-09"])
     database: Literal["ok"] = "ok"
 
 
@@ -43,8 +32,6 @@ class NotReadyProblem(Problem):
     """The database does not answer; if `release` is not null, its cached pages are still served."""
 
     release: str | None = Field(default=None, examples=["2018-09"])
-    age_seconds: float | None = Field(default=None, examples=[86400.0])
-    lag_seconds: float | None = Field(default=None, examples=[12.5])
 
 
 @router.get("/livez", summary="Check whether the process runs", status_code=204)
@@ -55,18 +42,13 @@ async def get_liveness() -> Response:
 
 @router.get(
     "/readyz",
-    response_model=Ready,
     summary="Check whether the service is ready",
     responses={
         503: problem(DatabaseUnavailableError(), "The service is not ready; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Response:
+async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Ready:
     """Answer 200 if the database answers in time and a release is published."""
-    return _respond(await _check(database, releases))
-
-
-async def _check(database: Database, releases: ReleaseTracker) -> Ready:
     try:
         async with asyncio.timeout(database.timeout):
             await releases.check()
@@ -80,23 +62,22 @@ async def _check(database: Database, releases: ReleaseTracker) -> Ready:
         raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
     if releases.served is None:
         raise NoReleaseError
-    return Ready(**_served(releases))
+    return Ready(release=releases.served.name)
 
 
 @router.get(
     "/startupz",
-    response_model=Ready,
     summary="Check whether the service has started",
     responses={
         503: problem(DatabaseUnavailableError(), "The service has not started; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Response:
+async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Ready:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
-    ready = await _check(database, releases)
+    ready = await get_readiness(database, releases)
     if names.is_awaited(await releases.current()):
         raise SearchUnavailableError
-    return _respond(ready)
+    return ready
 
 
 @router.get(METRICS, include_in_schema=False)
@@ -108,14 +89,5 @@ async def get_metrics(request: Request) -> Response:
     return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
 
 
-def _respond(ready: Ready) -> Response:
-    return Response(ready.model_dump_json(), media_type="application/json")
-
-
-def _served(releases: ReleaseTracker) -> dict[str, Any]:
-    if (served := releases.served) is None:
-        return {}
-    age = datetime.now(UTC) - served.published_at
-    return Served(
-        release=served.name, age_seconds=round(age.total_seconds(), 3), lag_seconds=round(releases.lag, 3)
-    ).model_dump()
+def _served(releases: ReleaseTracker) -> dict[str, str]:
+    return {"release": releases.served.name} if releases.served else {}

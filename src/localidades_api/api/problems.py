@@ -53,13 +53,6 @@ class ProblemPage(NamedTuple):
 PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 
 
-async def problem_page(request: Request, error: Exception, describe: PageOf) -> ProblemPage | None:
-    """Return the further content of an error's HTML page, from `describe`; None for JSON."""
-    if ResponsePreferences.of(request.scope).renderer.format != "api":
-        return None
-    return await describe(request, translate(error, request.scope.get("endpoint")))
-
-
 @dataclass(frozen=True, slots=True)
 class ResponsePreferences:
     """The headers and query that choose a problem's representation, valid or not; the defaults choose JSON."""
@@ -90,18 +83,19 @@ class ResponsePreferences:
         return next((known for known in LANGUAGES if known == asked), None) or preferred_language(self.headers)
 
 
-def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = None) -> Response:
-    """Return the response to an error, and count it or log its cause, which the response doesn't show."""
-    known = translate(error, scope.get("endpoint"))
-    if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
-        COUNTERS.refused[known.slug] += 1
-    elif known is error and known.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_refused.get():
-        _log_fault(known)
-    return problem_of(known, ResponsePreferences.of(scope), page)
+def record_problem(error: LocalidadesError) -> None:
+    """Count an error, or log its cause, which the response doesn't show."""
+    if isinstance(error, OverloadedError):  # not a fault, and too frequent to log
+        COUNTERS.refused[error.slug] += 1
+    elif error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_refused.get():
+        if isinstance(error, DatabaseUnavailableError) and error.is_unforeseen:  # unknown to this package
+            cause.set(FAULTS.report(error, "%s: %s", error.status, error, traceback=True))
+        else:
+            cause.set(FAULTS.report(error, "%s: %s (%r)", error.status, error, error.__cause__, traceback=False))
 
 
 def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: ProblemPage | None = None) -> Response:
-    """Return the response to a LocalidadesError, without logging it."""
+    """Return the response to an error."""
     page = page or ProblemPage()
     content = problem_document(known, wanted.root)
     renderer, language = wanted.renderer, wanted.language
@@ -131,14 +125,6 @@ def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: Probl
     )
 
 
-def _log_fault(error: LocalidadesError) -> None:
-    """Log an error; one of the database that this package doesn't know with its traceback."""
-    if isinstance(error, DatabaseUnavailableError) and error.is_unforeseen:
-        cause.set(FAULTS.report(error, "%s: %s", error.status, error, traceback=True))
-    else:
-        cause.set(FAULTS.report(error, "%s: %s (%r)", error.status, error, error.__cause__, traceback=False))
-
-
 def translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
     """Turn any exception into a LocalidadesError; `endpoint` is the function that handled the request.
 
@@ -156,8 +142,9 @@ def translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localida
         if any(fault["loc"][:1] == ("path",) for fault in faults):
             return _no_resource()
         return InvalidParametersError([_fault(fault, endpoint) for fault in faults[:_MAX_FAULTS]])
-    if isinstance(error, HTTPException):
-        return _translate_http_exception(error)
+    if isinstance(error, HTTPException):  # of routers, static files or added routes
+        is_plain = error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase
+        return _no_resource() if is_plain else StatusError(error.status_code, str(error.detail), error.headers)
     return LocalidadesError("Something went wrong; the service has logged the error.")
 
 
@@ -175,13 +162,6 @@ def _models_of(endpoint: Callable[..., Any] | None) -> list[type[BaseModel]]:
     """Return the models that read the query of a resource."""
     hints = {**get_type_hints(endpoint), "return": None} if endpoint else {}
     return [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
-
-
-def _translate_http_exception(error: HTTPException) -> LocalidadesError:
-    """Turn an HTTPException of routers, static files or added routes into a LocalidadesError."""
-    if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
-        return _no_resource()
-    return StatusError(error.status_code, str(error.detail), error.headers)
 
 
 def _no_resource() -> NotFoundError:

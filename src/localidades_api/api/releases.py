@@ -2,7 +2,6 @@
 
 from array import array
 from bisect import bisect_left
-from contextlib import suppress
 from typing import Annotated, Any, cast, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -30,9 +29,7 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import represent_file, start_download
-from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS
-from localidades_api.html.svg import draw_country
 from localidades_api.http.transfers import Transfers
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
@@ -51,23 +48,11 @@ async def get_index(
     builder.check_modified()
     release = builder.release
     content = CatalogueIndex.of(release).model_dump()
-    if not builder.wants_html:
-        return builder.answer("index.html", "Census", content)
-    drawing = draw_country([])  # without cities, while the database does not answer
-    with suppress(DatabaseUnavailableError):
-        drawing = await draw_cities(repository, release)
-    answer = builder.answer(
-        "index.html",
-        "Census",
-        content,
-        drawing=drawing,
-        change=releases.changes.get(release.name),
-        extensions=extensions_of(request),
-    )
-    if not drawing.links:  # not stored by any cache
-        answer.headers["Cache-Control"] = "no-store"
-        del answer.headers["ETag"]
-    return answer
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        drawing, change = await draw_cities(repository, release), releases.changes.get(release.name)
+        context = {"drawing": drawing, "change": change, "extensions": extensions_of(request)}
+    return builder.answer("index.html", "Census", content, **context)
 
 
 @router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=PAGINATED)
@@ -76,7 +61,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     builder = await ResponseBuilder.begin(request, query, releases)
     builder.variant = f".{releases.fingerprint}"
     every = releases.every
-    paging = Paging(len(every), query.page, query.page_size).check()
+    paging = query.paging(len(every))
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context: dict[str, Any] = {}
     if builder.wants_html:
@@ -115,9 +100,9 @@ async def list_changes(
         return await _as_file(builder, query, old, changes, repository, transfers)
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
-    found, paging = await _find(changes, old, new, query)
+    selected, paging = await _find(changes, old, new, query)
     builder.check_modified(paging)
-    shown = await describe_changes(repository.database, old, new, _on_page(found, paging))
+    shown = await describe_changes(repository.database, old, new, _on_page(selected, paging))
     context = await html_context.of_changes(repository, new, query.estado_id, shown) if builder.wants_html else {}
     content = envelope(paging, [change.content for change in shown])
     return builder.answer("changes.html", "Changes", content, paging, since=old.name, **context)
@@ -125,10 +110,8 @@ async def list_changes(
 
 async def _find(changes: ChangeCache, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes that the query chooses, and their paging; raise InvalidPageError for a page past the last."""
-    found = _chosen(await changes.get(old, new), query.change, query.estado_id)
-    given = {"change": query.change, "estado_id": query.estado_id}
-    chosen = {"since": old.name, **{name: str(value) for name, value in given.items() if value}}
-    return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
+    selected = _chosen(await changes.get(old, new), query.change, query.estado_id)
+    return selected, query.paging(len(selected) // 2)
 
 
 def _chosen(changes: "array[int]", kind: str | None, estado_id: int | None) -> "array[int]":
@@ -164,9 +147,9 @@ async def _as_file(
     chosen = represent_file(builder.request.headers, new, variant, is_pinned=builder.is_immutable)
     if query.page == 1:
         chosen.check_modified()
-    found, paging = await _find(changes, old, new, query)
+    selected, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
-        found = _on_page(found, paging)
-    chunks = write_changes(repository.database, old, new, found, format_)
+        selected = _on_page(selected, paging)
+    chunks = write_changes(repository.database, old, new, selected, format_)
     name = f"changes-{old.name}-{new.name}.{format_}"
-    return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], name, len(found) // 2)
+    return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], name, len(selected) // 2)

@@ -56,7 +56,7 @@ async def show_match_page(
     builder.check_modified()
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
     context: dict[str, Any] = {
-        "outcomes": {code: {one: name_outcome(code, one) for one in LANGUAGES} for code in OUTCOMES},
+        "outcomes": {code: {language: name_outcome(code, language) for language in LANGUAGES} for code in OUTCOMES},
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,
         "states": await repository.list_states(builder.release) if builder.wants_html else [],
@@ -82,7 +82,7 @@ async def show_map_page(
     if builder.wants_html:
         context = await _map_context(repository, release, query, overview)
         context["borders"] = borders_of(request, releases)
-        context["municipios"] = next((one.municipios for one in extensions_of(request) if one.municipios), None)
+        context["municipios"] = next(filter(None, (extension.municipios for extension in extensions_of(request))), None)
     return builder.answer("map.html", "Map", content, **context)
 
 

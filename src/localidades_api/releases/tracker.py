@@ -50,12 +50,7 @@ class ReleaseTracker:
         self.newest: Release | None = None
         self.served: Release | None = None
         self.checked_at: float | None = None  # Unix time of the last successful read
-        self._in_step_at = self._started_at = time.time()
-
-    @property
-    def lag(self) -> float:
-        """Seconds since the served release was last seen to be the current one."""
-        return max(0.0, time.time() - self._in_step_at)
+        self._started_at = time.time()
 
     @property
     def every(self) -> list[Release]:
@@ -125,8 +120,6 @@ class ReleaseTracker:
         if self.served is None or self.newest is None:
             self.serve(self.newest)
         self.checked_at = time.time()
-        if self.served == self.newest:
-            self._in_step_at = self.checked_at
         return reading.is_behind
 
     def _is_older(self, reading: ReleaseSnapshot) -> bool:

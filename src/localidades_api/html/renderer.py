@@ -21,7 +21,6 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 Format = Literal["json", "api"]
 
 MAX_HTML_BYTES = 100_000  # an HTML page stays below this (docs/decisions/site.md)
-_MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without JSON
 _BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()
 
@@ -108,34 +107,16 @@ class BrowsableRenderer:
     }
 
     def render(self, view: View) -> bytes:
-        """Return the page, with as much of the JSON as there is room for.
-
-        A page that leaves hardly any room is rendered again without JSON and most links. One for 500 keys is such a
-        page, because each link repeats them. A page without JSON is not limited.
-        """
-        page = self._draw(view, lean=False)
-        if _BODY.encode() in page and len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
-            page = self._draw(view, lean=True)
+        """Return the page, with as much of the JSON as there is room for."""
+        page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
         before, mark, after = page.partition(_BODY.encode())
         if not mark:
             return page
         return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
 
-    def _draw(self, view: View, *, lean: bool) -> bytes:
-        template = _templates.get_template(view.template)
-        return template.render(
-            view=view,
-            query=view.query,
-            body=_BODY,
-            lean=lean,
-            _=translator(view.language),
-            said=lenient_translator(view.language),
-            **view.context,
-        ).encode()
-
 
 def render_text(template: str, language: Language, **context: object) -> str:
-    """Return a document that isn't a page, escaped as XML; its template has the translations and `context`."""
+    """Return a page, or a document that is escaped as XML; its template has the translations and `context`."""
     translations = {"_": translator(language), "said": lenient_translator(language)}
     return _templates.get_template(template).render(language=language, **translations, **context)
 
@@ -149,7 +130,7 @@ def render_json(template: str, **context: object) -> dict[str, Any]:
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:
     """Return the content as JSON escaped for the text of an element, or as many of its lines as fit in `room` bytes."""
     text = escape(to_json(content, indent=2).decode(), quote=False).encode()
-    return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
+    return text if len(text) <= room else text[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
 
 
 Renderer = JsonRenderer | BrowsableRenderer

@@ -88,19 +88,10 @@ async def test_withdrawn_place_links_to_its_successor_in_its_language(moved: htt
     assert "y una clave nueva" in page.one("main").text
 
 
-async def test_withdrawn_municipio_shows_where_its_places_are(moved: httpx.AsyncClient) -> None:
+async def test_withdrawn_municipio_leads_to_its_last_release(moved: httpx.AsyncClient) -> None:
     page = await get(moved, f"{INDEX}municipios/14003/", 410)
-    assert (page.one("h1").text, page.of_class("p", "lead").text) == ("Retirado", "Municipio of Jalisco")
-    told = "The last release that has it: 2019-01. The first without it: 2020-01."
-    assert page.one("p", role="alert").inner_text.endswith(told)
-    assert page.rows() == [["2019-01", "Retirado", "2", ""]]
-    assert texts(page, "ul", "successors") == ["Nuevo, Jalisco 14002 · 1 locality"]
-    assert "Villa Retirada" in page.one("dl").text
-    assert texts(page, "ol", "nearby")[0] == "El Refugio, Acatic, Jalisco 2.2 km"
-    dissolved = await get(moved, f"{INDEX}municipios/14004/?lang=es", 410)  # without successors
-    assert dissolved.one("h1").text == "Disuelto"
-    assert dissolved.all("ol") == []
-    assert "Ninguna clave nueva" in dissolved.one("main").text
+    [link] = [one for one in page.all("a") if one.text == "See the record in release 2019-01"]
+    assert link.attributes["href"] == "?release=2019-01"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +99,7 @@ async def test_withdrawn_municipio_shows_where_its_places_are(moved: httpx.Async
     [
         ("id=140010006", 410, "La Mesa", "140020001 La Mesa, Nuevo, Jalisco"),
         ("id=140010005", 410, "Ojo Zarco", None),
-        ("id=14003", 410, "Retirado", "14002 Nuevo, Jalisco"),
+        ("id=14003", 410, "Retirado", None),
         ("id=14004", 410, "Disuelto", None),
         ("id=14099", 404, "No place has this key", None),
         ("id=07", 404, "No place has this key", None),
@@ -147,32 +138,6 @@ async def test_problem_of_a_preview_may_be_framed_below_a_prefix(app: FastAPI, b
         answer = await client.get(f"/claves{INDEX}reconcile/preview/?id=01999", headers=BROWSER)
     assert answer.status_code == 404
     assert "frame-ancestors *" in answer.headers["content-security-policy"]
-
-
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("localidades/14010001/", ["Acatic, Acatic, Jalisco 140010001"]),  # a zero is missing
-        ("localidades/1400100100/", ["El Refugio, Acatic, Jalisco 140010010"]),  # a digit is doubled
-        ("localidades/140100001/", ["Acatic, Acatic, Jalisco 140010001"]),  # two are swapped
-        ("localidades/999999999/", []),
-        ("municipios/14010/", ["Acatic, Jalisco 14001"]),
-        ("localidades/acatic/", ["Acatic, Jalisco 14001", "Acatic, Acatic, Jalisco 140010001"]),
-        ("el-refugio", ["El Refugio, Acatic, Jalisco 140010010"]),
-        ("el-refujio", []),  # a merely similar path isn't suggested
-        ("%3Cacatic%3E/", []),
-    ],
-)
-async def test_unknown_path_suggests_a_similar_one(moved: httpx.AsyncClient, path: str, meant: list[str]) -> None:
-    page = await get(moved, f"{INDEX}{path}", 404)
-    assert [item.text for item in page.inside("li", of=page.one("main"))] == meant
-    assert page.one("form", role="search").attributes["method"] == "get"
-
-
-async def test_unknown_key_names_the_municipio_of_its_digits(moved: httpx.AsyncClient) -> None:
-    page = Page.of(await moved.get(f"{LOCALIDADES}140019999/"))
-    (link,) = [link for link in page.all("a") if link.text == "Acatic, Jalisco"]
-    assert "/municipios/14001/" in link.attributes["href"]
 
 
 async def test_problem_page_needs_no_database(server: str, seeded: str) -> None:

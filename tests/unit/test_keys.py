@@ -2,7 +2,7 @@
 
 import pytest
 
-from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key, misspellings, municipalities_of, state_of
+from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key, municipalities_of, state_of
 
 
 @pytest.mark.parametrize("estado", [1, 9, 32])
@@ -22,11 +22,3 @@ def test_municipios_of_an_estado_have_its_key(estado: int) -> None:
 )  # fmt: skip
 def test_size_of_a_key_tells_its_kind(id_: int, kind: PlaceKind, key: str) -> None:
     assert (kind_of_key(id_), format_key(kind, id_)) == (kind, key)
-
-
-def test_misspellings_are_all_of_one_slip() -> None:
-    assert misspellings("estado", "31") == {1, 3, 13}
-    assert misspellings("localidad", "10010001") == {
-        10100001, 100100001, 10001001, 100100010, 10010001, 100010001, 10010010,
-    }  # fmt: skip
-    assert misspellings("municipio", "1401") == {14010, 14001, 10401, 4101, 1041, 1410}

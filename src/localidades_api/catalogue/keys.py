@@ -100,15 +100,6 @@ def locality_of_ageb(key: str) -> str | None:
     return found[1].zfill(KINDS["localidad"].digits) if found else None
 
 
-def misspellings(kind: PlaceKind, typed: str) -> set[int]:
-    """Return the keys that differ from the digits by a missing zero, a doubled digit, or two swapped digits."""
-    digits = KINDS[kind].digits
-    found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
-    found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
-    found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
-    return {int(key) for key in found if key and len(key.lstrip("0")) in {digits - 1, digits}}
-
-
 def label(id_: int, nombre: str, municipio: str, estado: str, *, has_homonym: bool, municipio_has_homonym: bool) -> str:
     """Return the label of a locality; a clave in brackets distinguishes homonyms within a municipio or an estado."""
     if has_homonym:

@@ -48,10 +48,6 @@ class ConfigurationError(CommandError):
     """A setting can't be used."""
 
 
-class WorkerError(CommandError):
-    """A worker process can't start."""
-
-
 class EmbeddedPostgresError(CommandError):
     """The private Postgres can't be found or started."""
 
@@ -94,22 +90,8 @@ class IndexingError(CommandError):
         super().__init__(f"Can't index the names of release {release}: {reason}")
 
 
-class UncertainPublicationError(CommandError):
-    """The connection was lost while a release was being published: only the database knows whether it is."""
-
-    def __init__(self, release: str) -> None:
-        super().__init__(
-            f"The connection to the database was lost while release {release} was being published: check with"
-            " `localidades-api releases` whether it is listed, and import it again if it is not."
-        )
-
-
 class RetirementError(CommandError):
     """A release can't be retired; nothing was changed."""
-
-
-class ServiceError(CommandError):
-    """A service can't be reached, or breaks the contract."""
 
 
 class OutputError(CommandError):

@@ -1,11 +1,11 @@
 """The representations of a resource: JSON and the browsable HTML page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
+from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.translators import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
@@ -78,43 +79,6 @@ class View:
         return f"{self.public_url}{path.removeprefix(self.root)}" + (f"?{urlencode(query)}" if query else "")
 
 
-class JsonRenderer:
-    """Renders the content alone, as compact JSON in UTF-8."""
-
-    format: Format = "json"
-    media_type = "application/json"
-    problem_type = "application/problem+json"
-    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
-    headers: Mapping[str, str] = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
-
-    def render(self, view: View) -> bytes:
-        """Return the content as JSON."""
-        return to_json(view.content)
-
-
-class BrowsableRenderer:
-    """Renders an HTML page: the content as a table, and the API request with its JSON response."""
-
-    format: Format = "api"
-    media_type = "text/html"
-    problem_type = "text/html; charset=utf-8"
-    headers: Mapping[str, str] = {
-        "Content-Type": problem_type,
-        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
-        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-    }
-
-    def render(self, view: View) -> bytes:
-        """Return the page, with as much of the JSON as there is room for."""
-        page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
-        before, mark, after = page.partition(_BODY.encode())
-        if not mark:
-            return page
-        return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
-
-
 def render_text(template: str, language: Language, **context: object) -> str:
     """Return a page, or a document that is escaped as XML; its template has the translations and `context`."""
     translations = {"_": translator(language), "said": lenient_translator(language)}
@@ -133,9 +97,45 @@ def _beginning(content: Mapping[str, Any], room: int) -> bytes:
     return text if len(text) <= room else text[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
 
 
-Renderer = JsonRenderer | BrowsableRenderer
-JSON = JsonRenderer()
-HTML = BrowsableRenderer()
+def _render_page(view: View) -> bytes:
+    """Return the page, with as much of the JSON as there is room for."""
+    page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
+    before, mark, after = page.partition(_BODY.encode())
+    if not mark:
+        return page
+    return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
+
+
+class Renderer(NamedTuple):
+    """A representation, and how a view is rendered as it."""
+
+    format: Format
+    media_type: str
+    problem_type: str
+    headers: Mapping[str, str]
+    render: Callable[[View], bytes]
+
+
+JSON = Renderer(
+    "json",
+    "application/json",
+    "application/problem+json",
+    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
+    {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"},
+    lambda view: to_json(view.content),
+)
+HTML = Renderer(
+    "api",
+    "text/html",
+    "text/html; charset=utf-8",
+    {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    },
+    _render_page,
+)
 _RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, HTML)}
 FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
 

@@ -24,6 +24,7 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import FETCHED, NAMED_TYPES, PROPERTIES, TYPES, beginning_with
+from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.paths import PREFIX, root_of
@@ -128,7 +129,7 @@ def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Re
 
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click except a link that opens a new page.
-_FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+_FRAMEABLE = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
 
 
 class EntityQuery(StrictQuery):

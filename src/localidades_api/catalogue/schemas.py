@@ -98,7 +98,7 @@ class LocalityDetail(LocalityRecord):
     estado: State
 
 
-class Place(Locality):
+class LabelledLocality(Locality):
     """A locality with a label that distinguishes it from others with the same name."""
 
     label: str = Field(
@@ -147,7 +147,7 @@ class SuggestionResults(BaseModel):
     results: list[Suggestion]
 
 
-class NearbyPlace(Place):
+class NearbyPlace(LabelledLocality):
     """A locality, and its distance from the point."""
 
     distancia: float = Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])

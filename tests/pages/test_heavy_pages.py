@@ -73,12 +73,6 @@ async def client(
             await import_into(url, write_catalogue(folder / f"{name[0]}.csv", places), release=name)
         connection = await asyncpg.connect(url)
         await connection.execute(HISTORY)
-        await connection.executemany(
-            "INSERT INTO publications (number, release, previous, action, account, reason)"
-            " VALUES ($1, $2, $3, 'publish', 'a@b', $4)",
-            [(number, OLD, NEW, "<" * 200) for number in range(-30, 0)],
-        )
-        await connection.execute("UPDATE publications SET number = number + 100")
         await connection.close()
         async with running_app(url) as app, client_of(app) as client:
             yield client

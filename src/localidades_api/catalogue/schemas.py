@@ -244,21 +244,6 @@ class PublishedReleasePage(Page[PublishedRelease]):
     """A page of releases."""
 
 
-class Publication(BaseModel):
-    """An entry of the log of publications: when a release became the current one, by whom, and why."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    number: int
-    release: str
-    previous: str | None
-    published_at: datetime
-    action: Literal["import", "publish"]
-    role: str
-    account: str
-    reason: str | None
-
-
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its index
 

@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     public_url: Annotated[str | None, AfterValidator(_check_public_url)] = Field(
         default=None,
         description="Address by which the public knows the service, such as `https://localidades.example.org`, for"
-        " canonical links, the feed and files for crawlers; if unset, pages have no canonical link.",
+        " canonical links and files for crawlers; if unset, pages have no canonical link.",
     )
     log_format: Literal["console", "json"] = Field(
         default="console", description="Plain lines for a console, or one JSON object per line."

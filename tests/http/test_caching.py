@@ -133,7 +133,6 @@ async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> No
         (f"{LOCALIDADES}download/?format=csv&release=2020-01", 86400),
         (f"{INDEX}releases/", 60),
         (f"{INDEX}releases/2020-01/changes/?since=2020-01", 86400),
-        (f"{INDEX}releases/feed.atom", 60),
         *((f"{path}{query}", seconds) for query, seconds in (("", 60), ("?release=2020-01", 86400))
           for path in (f"{LOCALIDADES}tiles/5/7/14.mvt", f"{LOCALIDADES}backdrop.svg", "/wscatgeo/mgee/01")),
     ],

@@ -290,7 +290,7 @@ async def test_added_stream_ends_once_it_is_answered_with_304(app: FastAPI) -> N
 DOCUMENTS = [
     "/docs", "/redoc", "/help", "/api/census/", "/map?format=json", "/match?format=json", "/problems?format=json",
     "/nothing", f"{LOCALIDADES}?page=2", f"{LOCALIDADES}tiles.json", f"{LOCALIDADES}datapackage.json",
-    "/api/census/reconcile/", "/api/census/releases/feed.atom", "/robots.txt", "/sitemap.xml", "/llms.txt",
+    "/api/census/reconcile/", "/robots.txt", "/sitemap.xml", "/llms.txt",
     "/.well-known/api-catalog", "/ogc/", "/ogc/api", "/ogc/collections", "/ogc/collections/localidades/items?limit=2",
 ]  # fmt: skip
 _PATHS = "api|docs|help|llms|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"

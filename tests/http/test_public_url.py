@@ -1,10 +1,8 @@
-"""The address that the operator has set: canonical links, files for crawlers, and the feed."""
+"""The address that the operator has set: canonical links, and files for crawlers."""
 
-import re
 from collections.abc import AsyncIterator
 from xml.etree import ElementTree
 
-import feedparser
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -17,7 +15,6 @@ from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 PUBLIC = "https://claves.example/mx"
-FEED = f"{INDEX}releases/feed.atom"
 PAGES = [
     INDEX, LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?estado_id=1&lang=es", f"{LOCALIDADES}10010001/",
     f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/help/data", "/docs", "/wscatgeo/",
@@ -87,21 +84,12 @@ async def test_sitemap_has_the_canonical_addresses(public: httpx.AsyncClient) ->
         assert canonical_links(page) == [address]
 
 
-async def test_feed_has_absolute_links(public: httpx.AsyncClient, client: httpx.AsyncClient) -> None:
-    feed = feedparser.parse((await public.get(FEED)).content)
-    links = [link.href for part in (feed.feed, *feed.entries) for link in part.links]
-    assert len(links) >= 3
-    assert all(link.startswith(f"{PUBLIC}/api/census/") for link in links)
-    assert "http" not in "".join(re.findall('href="([^"]+)"', (await client.get(FEED)).text))
-
-
-@pytest.mark.parametrize("target", [INDEX, FEED])
 async def test_response_with_the_public_address_has_an_etag_of_its_own(
-    public: httpx.AsyncClient, client: httpx.AsyncClient, target: str
+    public: httpx.AsyncClient, client: httpx.AsyncClient
 ) -> None:
-    tags = [(await one.get(target, headers=BROWSER)).headers["etag"] for one in (public, client)]
+    tags = [(await one.get(INDEX, headers=BROWSER)).headers["etag"] for one in (public, client)]
     assert tags[0] != tags[1]
-    assert (await public.get(target, headers={**BROWSER, "If-None-Match": tags[0]})).status_code == 304
+    assert (await public.get(INDEX, headers={**BROWSER, "If-None-Match": tags[0]})).status_code == 304
 
 
 def test_unusable_address_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The service's own address, in what leaves it: canonical links, the feed, files for crawlers."""
+"""The service's own address, in what leaves it: canonical links, and files for crawlers."""
 
 import hashlib
 
@@ -24,11 +24,6 @@ def requested_base(request: Request) -> str:
 def base_of(request: Request) -> str:
     """Return the address that the operator has set, or else the one that was requested."""
     return public_url(request) or requested_base(request)
-
-
-def feed_base_of(request: Request) -> str:
-    """Return the address that the operator has set; without one, a path, which shared caches may keep."""
-    return public_url(request) or root_of(request.scope)
 
 
 def public_variant(request: Request) -> str:

@@ -1,10 +1,9 @@
-"""Releases: the index of one, the list, the changes from one to another, and the feed (RFC 4287)."""
+"""Releases: the index of one, the list, and the changes from one to another."""
 
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
 from typing import Annotated, Any, cast, get_args
-from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -14,8 +13,7 @@ from localidades_api.api.dataset import describe_for_pages
 from localidades_api.api.declarations import CACHEABLE, PAGINATED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
-from localidades_api.api.params import ChangesQuery, LanguageQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.api.public_address import feed_base_of, public_variant
+from localidades_api.api.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import ChangesDep, ReleasesDep, RepositoryDep, TransfersDep
@@ -35,10 +33,9 @@ from localidades_api.downloads.changes import ChangesFormat, describe_changes, w
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import represent_file, start_download
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.renderer import FORMATS, render_text
+from localidades_api.html.renderer import FORMATS
 from localidades_api.html.svg import draw_country
 from localidades_api.http.paths import root_of
-from localidades_api.http.representation import Representation
 from localidades_api.http.transfers import Transfers
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
@@ -47,8 +44,6 @@ router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, inclu
 _FILES: dict[str, ChangesFormat] = {
     FILE_TYPES[name].media_type.partition(";")[0]: name for name in get_args(ChangesFormat)
 }
-_MAX_ENTRIES = 50  # entries of the feed
-_NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
 
 @router.get("/", summary="Show a release and its totals", response_model=CatalogueIndex)
@@ -180,31 +175,3 @@ async def _as_file(
     chunks = write_changes(repository.database, old, new, found, format_)
     name = f"changes-{old.name}-{new.name}.{format_}"
     return await start_download(transfers, chunks, chosen.headers, FILE_TYPES[format_], name, len(found) // 2)
-
-
-@router.get("/releases/feed.atom", include_in_schema=False)
-async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], releases: ReleasesDep) -> Response:
-    """Show the releases, newest first; feed readers send no language, so only `lang` chooses it."""
-    current = await releases.current()
-    language = query.lang or "en"
-    variant = f"atom.{releases.fingerprint}.{language}{public_variant(request)}"
-    shown = sorted(releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
-    body = render_text(
-        "feed.atom",
-        language,
-        base=feed_base_of(request),
-        id=_urn("releases"),
-        suffix=f"&lang={query.lang}" if query.lang else "",
-        entries=[(release, _urn(_identity(release)), releases.changes.get(release.name)) for release in shown],
-    )
-    media = {"Content-Type": "application/atom+xml", "X-Content-Type-Options": "nosniff"}
-    return Representation.of_release(request.headers, current, variant).respond(body.encode(), media)
-
-
-def _identity(release: Release) -> str:
-    """Return the name of a release and of its file, which are the same on every service."""
-    return f"{release.name} {release.sha256}"
-
-
-def _urn(name: str) -> str:
-    return uuid5(_NAMESPACE, name).urn

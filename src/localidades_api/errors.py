@@ -48,10 +48,6 @@ class ConfigurationError(CommandError):
     """A setting can't be used."""
 
 
-class WorkerError(CommandError):
-    """A worker process can't start."""
-
-
 class EmbeddedPostgresError(CommandError):
     """The private Postgres can't be found or started."""
 
@@ -94,22 +90,8 @@ class IndexingError(CommandError):
         super().__init__(f"Can't index the names of release {release}: {reason}")
 
 
-class UncertainPublicationError(CommandError):
-    """The connection was lost while a release was being published: only the database knows whether it is."""
-
-    def __init__(self, release: str) -> None:
-        super().__init__(
-            f"The connection to the database was lost while release {release} was being published: check with"
-            " `localidades-api releases` whether it is listed, and import it again if it is not."
-        )
-
-
 class RetirementError(CommandError):
     """A release can't be retired; nothing was changed."""
-
-
-class ServiceError(CommandError):
-    """A service can't be reached, or breaks the contract."""
 
 
 class OutputError(CommandError):
@@ -121,14 +103,17 @@ class ReaderGoneError(OutputError):
 
 
 class StatusError(LocalidadesError):
-    """A status that a route of an extended application has raised as an HTTPException; it has no problem type."""
+    """A status that says all there is: of a head that is too large, or of an HTTPException that an added route raised.
+
+    It has no problem type.
+    """
 
     slug = ""
 
-    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None) -> None:
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text, headers=headers)
         self.status = status
-        self.title = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error"
+        self.title = _PHRASES.get(status) or (HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error")
 
 
 class RequestError(LocalidadesError):
@@ -271,24 +256,6 @@ class UnsupportedMediaTypeError(RequestError):
             members={"supported": list(media_types)},
             headers={"Accept-Post": listed},  # RFC 9110 §15.5.16 asks for such a header; W3C LDP §7.1
         )
-
-
-class UriTooLongError(RequestError):
-    """A target of more bytes than any address of the service has."""
-
-    status = 414
-    slug = "uri-too-long"
-    meaning = "The address, including its query, is longer than 8 KiB."
-    remedy = "Request less at a time; no address of the service needs to be this long."
-
-
-class HeaderFieldsTooLargeError(RequestError):
-    """A head of more bytes than are read."""
-
-    status = 431
-    slug = "header-fields-too-large"
-    meaning = "The request's first line and headers are larger than 16 KiB."
-    remedy = "Leave out headers that the service does not read, such as cookies."
 
 
 class UnavailableError(LocalidadesError):

@@ -41,11 +41,11 @@ ARGUMENTS: Mapping[str, object] = {
 }  # fmt: skip
 OTHERWISE: Mapping[str, Mapping[str, object]] = {
     "get_state": {"id_": ESTADO}, "list_largest_seats": {"ids": [ESTADO]}, "list_homonyms": {"id_": HOMONYM},
-    "get_municipality": {"id_": MUNICIPIO}, "list_successor_municipalities": {"id_": MUNICIPIO},
+    "get_municipality": {"id_": MUNICIPIO},
     "list_seats": {"ids": [MUNICIPIO]}, "list_municipalities_by_key": {"ids": [MUNICIPIO]},
     "list_pages": {"first": 1, "last": 2},
 }  # fmt: skip
-READS_OF_BOTH = ("list_successor_municipalities", "find_changes", "get_stored_changes", "list_localities_of_both")
+READS_OF_BOTH = ("find_changes", "get_stored_changes", "list_localities_of_both")
 # Municipios and estados are removed after the localities, so these are right until then.
 READS_OF_AREAS = (
     "get_municipality", "get_state", "list_municipalities", "list_states", "list_municipalities_by_key",
@@ -76,8 +76,6 @@ async def read(name: str, database: Database, release: Release, earlier: Release
         "old": earlier, "last_id": earlier.id, **ARGUMENTS, **OTHERWISE.get(name, {}),
     }  # fmt: skip
     parameters = inspect.signature(QUERIES[name]).parameters.values()
-    if name == "list_successor_municipalities":
-        given["last"] = earlier
     found = QUERIES[name](**{one.name: given[one.name] for one in parameters if one.default is one.empty})
     return await (anext(found) if inspect.isasyncgen(found) else found)
 

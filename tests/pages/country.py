@@ -12,7 +12,6 @@ KINDS = {
     "filtered": f"{LIST}&page_size=10&municipio_id=14001&search=pe%C3%B1on",
     "empty": f"{LIST}&search=zzzz",
     "larger": f"{LIST}&page_size=1000",
-    "lean": f"{LIST}&cvegeo={','.join(f'14001{clave:04d}' for clave in range(1, 501))}",
     "municipios": f"{INDEX}municipios/?format=api&page_size=3&page=2",
     "estados": f"{INDEX}estados/?format=api",
     "localidad": f"{INDEX}localidades/140010070/?format=api",

@@ -104,15 +104,6 @@ async def test_guide_explains_every_outcome_and_column_of_a_file(client: httpx.A
     assert [header for column in columns for header in column.split(", ")] == headers
 
 
-async def test_cells_of_wide_tables_are_labelled_for_a_telephone(client: httpx.AsyncClient) -> None:
-    wide, narrow = (page := await fetch(client, "/help/add-keys?lang=es")).all("tbody")
-    labels = [[cell.attributes.get("data-label") for cell in page.inside("td", of=body)] for body in (wide, narrow)]
-    assert labels[0][:6] == [None, "qué significa:", "qué hacer:"] * 2
-    assert set(labels[1]) == {None}
-    page = await fetch(client, "/help?lang=es")
-    assert [cell.text for cell in page.all("td", **{"data-label": "Dígitos"})] == ["2", "5", "9"]
-
-
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])
 async def test_unknown_guide_is_a_problem(client: httpx.AsyncClient, accept: str) -> None:
     answer = await client.get("/help/nothing", headers={"Accept": accept, "Accept-Language": "es"})

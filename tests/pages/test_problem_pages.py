@@ -88,12 +88,18 @@ async def test_withdrawn_place_links_to_its_successor_in_its_language(moved: htt
     assert "y una clave nueva" in page.one("main").text
 
 
+async def test_withdrawn_municipio_leads_to_its_last_release(moved: httpx.AsyncClient) -> None:
+    page = await get(moved, f"{INDEX}municipios/14003/", 410)
+    [link] = [one for one in page.all("a") if one.text == "See the record in release 2019-01"]
+    assert link.attributes["href"] == "?release=2019-01"
+
+
 @pytest.mark.parametrize(
     ("query", "status", "heading", "successor"),
     [
         ("id=140010006", 410, "La Mesa", "140020001 La Mesa, Nuevo, Jalisco"),
         ("id=140010005", 410, "Ojo Zarco", None),
-        ("id=14003", 410, "Retirado", "14002 Nuevo, Jalisco"),
+        ("id=14003", 410, "Retirado", None),
         ("id=14004", 410, "Disuelto", None),
         ("id=14099", 404, "No place has this key", None),
         ("id=07", 404, "No place has this key", None),

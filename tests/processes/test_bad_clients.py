@@ -78,7 +78,7 @@ def assert_problem(received: bytes, status: int, slug: str) -> None:
     assert answer.one("date")
     assert int(answer.one("content-length")) == len(answer.body)
     problem = json.loads(answer.body)
-    assert (problem["type"], problem["status"]) == (f"/problems#{slug}", status)
+    assert (problem["type"], problem["status"]) == (slug if ":" in slug else f"/problems#{slug}", status)
     assert problem["title"]
     assert problem["detail"]
 
@@ -137,10 +137,10 @@ def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
 def test_limits_do_not_depend_on_how_a_head_is_split(live: Live, piece: int) -> None:
     for sent, status, slug in [
         (head_of(16 * 1024), 200, ""),
-        (head_of(16 * 1024 + 1), 431, "header-fields-too-large"),
+        (head_of(16 * 1024 + 1), 431, "about:blank"),
         (head_of(9000, "/" + "a" * (8 * 1024 - 1)), 404, ""),
-        (head_of(9000, "/" + "a" * 8 * 1024), 414, "uri-too-long"),
-        (head_of(30_000, "/" + "a" * 9000), 414, "uri-too-long"),
+        (head_of(9000, "/" + "a" * 8 * 1024), 414, "about:blank"),
+        (head_of(30_000, "/" + "a" * 9000), 414, "about:blank"),
     ]:
         with connect(live.base) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

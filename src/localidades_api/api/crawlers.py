@@ -52,7 +52,7 @@ async def get_sitemap(request: Request, releases: ReleasesDep, repository: Repos
     ]
     paths = [HELP, *(f"{HELP}/{guide}" for guide in GUIDES), "/docs", "/redoc"]
     paths += [f"{path}?format=api" for path in negotiated]
-    text = render_text("sitemap.xml", base=base_of(request), paths=paths, day=release.published_at.date())
+    text = render_text("sitemap.xml", "en", base=base_of(request), paths=paths, day=release.published_at.date())
     return _answer(request, text, "application/xml; charset=utf-8")
 
 

@@ -66,7 +66,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     context: dict[str, Any] = {}
     if builder.wants_html:
         changes = {result["release"]: releases.changes.get(result["release"]) for result in results}
-        context = {"changes": changes, "publications": releases.publications}
+        context = {"changes": changes}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 

@@ -24,10 +24,11 @@ from localidades_api.database.queries.areas import list_centres
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
+from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
 from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES
-from localidades_api.html.renderer import HTML, JSON
+from localidades_api.html.renderer import JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
 from localidades_api.http.representation import PRIVATE, respond_with_document
@@ -36,10 +37,8 @@ OFFLINE_DOCS = "/static-swagger-ui"
 # Swagger UI and ReDoc have their icons as `data:` addresses. ReDoc inserts style elements: empty ones that its script
 # fills, and one with rules.
 _STYLES = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='"
-_POLICY = (
-    HTML.headers["Content-Security-Policy"]
-    .replace("img-src 'self'", "img-src 'self' data:")
-    .replace("style-src 'self'", f"style-src 'self' {_STYLES}")
+_POLICY = CONTENT_SECURITY_POLICY.replace("img-src 'self'", "img-src 'self' data:").replace(
+    "style-src 'self'", f"style-src 'self' {_STYLES}"
 )
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_request)])

@@ -10,7 +10,7 @@ from localidades_api.errors import InvalidPageError
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 1000
-# Some 95 kB, with a form that lists Oaxaca's 570 municipios and links with the longest name of a release.
+# Some 95 kB, with a form that lists Oaxaca's 570 municipios.
 MAX_HTML_PAGE_SIZE = 100
 
 PageNumber = Annotated[

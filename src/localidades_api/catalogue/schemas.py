@@ -98,7 +98,7 @@ class LocalityDetail(LocalityRecord):
     estado: State
 
 
-class Place(Locality):
+class LabelledLocality(Locality):
     """A locality with a label that distinguishes it from others with the same name."""
 
     label: str = Field(
@@ -147,7 +147,7 @@ class SuggestionResults(BaseModel):
     results: list[Suggestion]
 
 
-class NearbyPlace(Place):
+class NearbyPlace(LabelledLocality):
     """A locality, and its distance from the point."""
 
     distancia: float = Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])
@@ -242,21 +242,6 @@ class PublishedRelease(BaseModel):
 
 class PublishedReleasePage(Page[PublishedRelease]):
     """A page of releases."""
-
-
-class Publication(BaseModel):
-    """An entry of the log of publications: when a release became the current one, by whom, and why."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    number: int
-    release: str
-    previous: str | None
-    published_at: datetime
-    action: Literal["import", "publish"]
-    role: str
-    account: str
-    reason: str | None
 
 
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]

@@ -13,7 +13,7 @@ from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.schemas import Match
 from localidades_api.client import Client, ClientError, ProblemError
 from localidades_api.client.frames import write_csv
-from localidades_api.errors import ServiceError, UnreadableBodyError
+from localidades_api.errors import CommandError, UnreadableBodyError
 from localidades_api.http.paths import MATCH
 
 
@@ -22,7 +22,7 @@ class ServiceMatcher(Client):
 
     Of a table whose headers don't say which column has the places, it also sends cells of the first rows that may.
 
-    Raises ServiceError if the service fails, or is busy for minutes, and UnreadableBodyError for what it refuses.
+    Raises CommandError if the service fails, or is busy for minutes, and UnreadableBodyError for what it refuses.
     """
 
     areas = None  # the service has them
@@ -31,9 +31,9 @@ class ServiceMatcher(Client):
         try:
             super().__init__(url.strip().rstrip("/"), release=release)
         except ClientError as error:
-            raise ServiceError(str(error)) from error
+            raise CommandError(str(error)) from error
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise ServiceError("--url must be the root address of a service, such as http://127.0.0.1:8000.") from error
+            raise CommandError("--url must be the root address of a service, such as http://127.0.0.1:8000.") from error
         self._parameters = options.model_dump(include={"sure", "kind", "fields"}, exclude_defaults=True)
         self._fields = split_fields(options.fields)
 
@@ -67,7 +67,7 @@ class ServiceMatcher(Client):
         try:
             answers = [_read_answer(line) for _, line in zip(rows, response.content.splitlines(), strict=True)]
         except ValueError as error:
-            raise ServiceError("The service's answers do not match the API's schema: check --url.") from error
+            raise CommandError("The service's answers do not match the API's schema: check --url.") from error
         self._parameters["release"] = response.headers.get("catalogue-release")
         return answers
 
@@ -76,11 +76,11 @@ class ServiceMatcher(Client):
             return self._send(self._request(MATCH, parameters, body, media_type))
         except ProblemError as error:
             if not error.problem:
-                raise ServiceError(f"{str(error).rstrip('.')}: check --url and the service's log.") from error
+                raise CommandError(f"{str(error).rstrip('.')}: check --url and the service's log.") from error
             is_refused = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
-            raise (UnreadableBodyError if is_refused else ServiceError)(str(error)) from error
+            raise (UnreadableBodyError if is_refused else CommandError)(str(error)) from error
         except ClientError as error:
-            raise ServiceError(f"{error}; check --url, or name INEGI's file with --catalogue.") from error
+            raise CommandError(f"{error}; check --url, or name INEGI's file with --catalogue.") from error
 
 
 def _read_answer(line: bytes) -> Answer:

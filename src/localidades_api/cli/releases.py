@@ -10,7 +10,8 @@ from localidades_api.cli.console import print_json, print_table, print_text
 from localidades_api.cli.exit_codes import examples
 
 if TYPE_CHECKING:
-    from localidades_api.catalogue.schemas import Publication, Release
+    from localidades_api.catalogue.schemas import Release
+    from localidades_api.database.queries.releases import Publication
 
 releases = typer.Typer()
 

@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -23,15 +23,6 @@ _DOCS = (find_clone() or Path(__file__).parents[1]) / "docs"
 PICTURE_FOLDER = _DOCS / "guides" / "pictures"
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
-_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
-    "table_open": {"class": "cards", "role": "table"},
-    "thead_open": {"role": "rowgroup"},
-    "tbody_open": {"role": "rowgroup"},
-    "tr_open": {"role": "row"},
-    "th_open": {"role": "columnheader", "scope": "col"},
-    "td_open": {"class": "text", "role": "cell"},
-}
-_LABELLED = 3  # with so many columns, a card on a telephone needs the names of those after the first
 _SIZE = struct.Struct("<26x2H")  # width and height of a lossy WebP (RFC 6386 §9.1)
 
 
@@ -58,7 +49,9 @@ def read_guide(name: str, language: Language, site: Site) -> Guide:
     """Render a guide from its Markdown file."""
     folder = _DOCS if language == LANGUAGES[0] else _DOCS / language
     tokens = _MARKDOWN.parse((folder / "guides" / f"{name}.md").read_text(encoding="utf-8"))
-    _mark_blocks(tokens)
+    for block, inside in pairwise(tokens):
+        if block.type == "heading_open":
+            block.attrSet("id", _anchor(inside.content))
     for block in tokens:
         for token in block.children or ():
             _adapt(token, site)
@@ -73,27 +66,6 @@ def _text(block: Token) -> str:
 
 def _render(tokens: Sequence[Token]) -> Markup:
     return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704  # HTML in a file is escaped
-
-
-def _mark_blocks(tokens: Sequence[Token]) -> None:
-    """Give headings their anchors, and tables what the site's other tables have: cards on a telephone."""
-    headers: list[str] = []
-    column = 0
-    for token, inside in pairwise(tokens):
-        token.attrs |= _ATTRIBUTES.get(token.type, {})
-        match token.type:
-            case "heading_open":
-                token.attrSet("id", _anchor(inside.content))
-            case "thead_open":
-                headers = []
-            case "th_open":
-                headers.append(inside.content)
-            case "tr_open":
-                column = 0
-            case "td_open":
-                if column and len(headers) >= _LABELLED:
-                    token.attrSet("data-label", f"{headers[column]}:")
-                column += 1
 
 
 def _anchor(heading: str) -> str:

@@ -1,11 +1,11 @@
 """The representations of a resource: JSON and the browsable HTML page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,13 +15,13 @@ from starlette.datastructures import Headers
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
+from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.translators import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 Format = Literal["json", "api"]
 
 MAX_HTML_BYTES = 100_000  # an HTML page stays below this (docs/decisions/site.md)
-_MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without JSON
 _BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()
 
@@ -79,75 +79,57 @@ class View:
         return f"{self.public_url}{path.removeprefix(self.root)}" + (f"?{urlencode(query)}" if query else "")
 
 
-class JsonRenderer:
-    """Renders the content alone, as compact JSON in UTF-8."""
-
-    format: Format = "json"
-    media_type = "application/json"
-    problem_type = "application/problem+json"
-    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
-    headers: Mapping[str, str] = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
-
-    def render(self, view: View) -> bytes:
-        """Return the content as JSON."""
-        return to_json(view.content)
-
-
-class BrowsableRenderer:
-    """Renders an HTML page: the content as a table, and the API request with its JSON response."""
-
-    format: Format = "api"
-    media_type = "text/html"
-    problem_type = "text/html; charset=utf-8"
-    headers: Mapping[str, str] = {
-        "Content-Type": problem_type,
-        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
-        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-    }
-
-    def render(self, view: View) -> bytes:
-        """Return the page, with as much of the JSON as there is room for.
-
-        A page that leaves hardly any room is rendered again without JSON and most links. One for 500 keys is such a
-        page, because each link repeats them. A page without JSON is not limited.
-        """
-        page = self._draw(view, lean=False)
-        if _BODY.encode() in page and len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
-            page = self._draw(view, lean=True)
-        before, mark, after = page.partition(_BODY.encode())
-        if not mark:
-            return page
-        return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
-
-    def _draw(self, view: View, *, lean: bool) -> bytes:
-        template = _templates.get_template(view.template)
-        return template.render(
-            view=view,
-            query=view.query,
-            body=_BODY,
-            lean=lean,
-            _=translator(view.language),
-            said=lenient_translator(view.language),
-            **view.context,
-        ).encode()
-
-
-def render_text(template: str, **context: object) -> str:
-    """Return a document that isn't a page, escaped as XML."""
-    return _templates.get_template(template).render(**context)
+def render_text(template: str, language: Language, **context: object) -> str:
+    """Return a page, or a document that is escaped as XML; its template has the translations and `context`."""
+    translations = {"_": translator(language), "said": lenient_translator(language)}
+    return _templates.get_template(template).render(language=language, **translations, **context)
 
 
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:
     """Return the content as JSON escaped for the text of an element, or as many of its lines as fit in `room` bytes."""
     text = escape(to_json(content, indent=2).decode(), quote=False).encode()
-    return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
+    return text if len(text) <= room else text[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
 
 
-Renderer = JsonRenderer | BrowsableRenderer
-JSON = JsonRenderer()
-HTML = BrowsableRenderer()
+def _render_page(view: View) -> bytes:
+    """Return the page, with as much of the JSON as there is room for."""
+    page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
+    before, mark, after = page.partition(_BODY.encode())
+    if not mark:
+        return page
+    return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
+
+
+class Renderer(NamedTuple):
+    """A representation, and how a view is rendered as it."""
+
+    format: Format
+    media_type: str
+    problem_type: str
+    headers: Mapping[str, str]
+    render: Callable[[View], bytes]
+
+
+JSON = Renderer(
+    "json",
+    "application/json",
+    "application/problem+json",
+    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
+    {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"},
+    lambda view: to_json(view.content),
+)
+HTML = Renderer(
+    "api",
+    "text/html",
+    "text/html; charset=utf-8",
+    {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    },
+    _render_page,
+)
 _RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, HTML)}
 FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
 

@@ -17,7 +17,7 @@ from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import, lock_pointer
 from localidades_api.database.pool import Database
-from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
+from localidades_api.errors import CatalogueError, CommandError, InsufficientMemoryError
 from localidades_api.importer.checks import (
     describe_losses,
     refuse_broken_letters,
@@ -155,7 +155,10 @@ async def _commit(connection: AsyncConnection, name: str) -> bool:
             return True
     except (DBAPIError, OSError) as error:
         if getattr(error, "connection_invalidated", True):
-            raise UncertainPublicationError(name) from error
+            raise CommandError(
+                f"The connection to the database was lost while release {name} was being published: check with"
+                " `localidades-api releases` whether it is listed, and import it again if it is not."
+            ) from error
         raise
     return False
 

@@ -3,11 +3,11 @@
 import hashlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlalchemy import TextClause
 
-from localidades_api.catalogue.schemas import Publication, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import NO_BORDERS, ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
@@ -37,7 +37,6 @@ class ReleaseTracker:
         self.borders = ""  # their edition, empty without any
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
-        self.publications: Sequence[Publication] = ()  # the latest, newest first
         # Twelve hexadecimal digits that identify the list of releases and the borders, for the ETag of pages and of
         # other answers that show several releases.
         self._publication = 0
@@ -112,7 +111,6 @@ class ReleaseTracker:
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
         self.changes = reading.changes
-        self.publications = reading.publications
         self.borders = reading.borders
         self.fingerprint = self._digest()
         if reading.current != self.newest:

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from localidades_api.errors import HeaderFieldsTooLargeError, RequestError
+from localidades_api.errors import RequestError, StatusError
 from localidades_api.http.headers import RawHeaders
 
 MAX_TARGET = 8 * 1024  # bytes
@@ -23,13 +23,18 @@ def malformed_request() -> RequestError:
     return RequestError("This is not a valid HTTP/1.1 request.")
 
 
+def head_too_large() -> StatusError:
+    """Return the error for a head of more bytes than are read."""
+    return StatusError(431, "The request's first line and headers are larger than 16 KiB: leave out cookies.")
+
+
 def check_head(method: bytes, target: bytes, version: str, fields: RawHeaders) -> None:
     """Raise RequestError for a head that is too large, or that another server might read differently."""
     if version not in _VERSIONS:
         raise malformed_request()
     sizes = (len(name) + len(value) + _FIELD for name, value in fields)
     if len(method) + len(target) + _REQUEST_LINE + sum(sizes) > MAX_HEAD:
-        raise HeaderFieldsTooLargeError
+        raise head_too_large()
     if target[:1] != b"/" and b"://" in target:
         _check_authority(target)
     hosts = [value for name, value in fields if name == b"host"]

@@ -25,20 +25,21 @@ from localidades_api.api.middleware.limits import DirectResponses
 from localidades_api.api.middleware.response_cache import HeldResponse, spelling
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
-from localidades_api.errors import (
-    HeaderFieldsTooLargeError,
-    LocalidadesError,
-    OverloadedError,
-    RequestError,
-    RequestTimeoutError,
-    UriTooLongError,
-)
+from localidades_api.errors import LocalidadesError, OverloadedError, RequestError, RequestTimeoutError, StatusError
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.transfers import TRANSPORT
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.server.connections import Connections
 from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_received, bytes_unread
-from localidades_api.server.heads import FRAMING, MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request
+from localidades_api.server.heads import (
+    FRAMING,
+    MAX_HEAD,
+    MAX_TARGET,
+    check_head,
+    has_body,
+    head_too_large,
+    malformed_request,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -164,7 +165,7 @@ class HttpProtocol(HttpToolsProtocol):
             else:
                 self._unparsed = 0 if self._has_progressed else self._unparsed + len(piece)
                 if self._unparsed > MAX_HEAD:
-                    self._handle_parser_error(HeaderFieldsTooLargeError())
+                    self._handle_parser_error(head_too_large())
 
     def on_message_begin(self) -> None:
         """Prepare for a request; it needs no scope unless the application is called."""
@@ -177,10 +178,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._waiting_since = self._now()
 
     def on_url(self, url: bytes) -> None:
-        """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
+        """Add a part of the request target; raise StatusError beyond 8 KiB."""
         self._target += url
         if len(self._target) > MAX_TARGET:
-            raise UriTooLongError
+            raise StatusError(414, "The address, including its query, is longer than 8 KiB.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a field; those after a body, its trailers, are discarded (RFC 9112 §7.1.2)."""

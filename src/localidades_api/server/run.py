@@ -25,7 +25,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import ChangeReload, Multiprocess
 
-from localidades_api.errors import ConfigurationError, LocalidadesError, WorkerError
+from localidades_api.errors import CommandError, ConfigurationError, LocalidadesError
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.shared_metrics import SharedMetrics
 from localidades_api.server.connections import Connections, max_connections
@@ -103,7 +103,7 @@ class ServerOptions(NamedTuple):
 def run_server(sockets: Sequence[socket.socket], settings: Settings, options: ServerOptions) -> None:
     """Serve an application until SIGINT or SIGTERM, then finish the requests in flight, up to the shutdown timeout.
 
-    Raises WorkerError if a first worker can't start.
+    Raises CommandError if a first worker can't start.
     """
     application, workers = options.application, options.workers
     descriptors = [socket.fileno() for socket in sockets]
@@ -140,7 +140,7 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
     finally:
         supervisor.terminate_all()  # at an error: workers would keep this process waiting for their end
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
-        raise WorkerError("A worker can't start; the log above says why.")
+        raise CommandError("A worker can't start; the log above says why.")
 
 
 def _protocol(settings: Settings) -> "type[asyncio.Protocol]":

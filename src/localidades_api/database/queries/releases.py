@@ -1,31 +1,24 @@
 """The list of releases with the current one, and the log of publications."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import TextClause, select, text
 
-from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.models import comparisons, current_release, publications, releases
 from localidades_api.database.pool import Database
 
 # A standby is behind while it has received changes that it does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
-_SHOWN_PUBLICATIONS = 20
-# In the statement of the releases, so that a page shows both as of one moment.
-_LATEST = text(
-    "CASE WHEN current_release.publication IS NOT NULL THEN"
-    " (SELECT json_agg(latest) FROM"
-    f" (SELECT * FROM publications ORDER BY number DESC LIMIT {_SHOWN_PUBLICATIONS}) AS latest) END AS publications"
-)
 _RELEASES = (
     select(
         releases,
         current_release.c.publication,
         comparisons.c.previous_id,
         *(comparisons.c[kind] for kind in CHANGE_KINDS),
-        _LATEST,
         _IS_BEHIND,
     )
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
@@ -34,8 +27,22 @@ _RELEASES = (
     .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
 )
 NO_BORDERS = text("NULL")
-_LOG = TypeAdapter(list[Publication])
 _PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
+
+
+class Publication(BaseModel):
+    """An entry of the log of publications: when a release became the current one, by whom, and why."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    number: int
+    release: str
+    previous: str | None
+    published_at: datetime
+    action: Literal["import", "publish"]
+    role: str
+    account: str
+    reason: str | None
 
 
 class ChangeCounts(NamedTuple):
@@ -49,15 +56,14 @@ class ReleaseSnapshot(NamedTuple):
     """The releases that a server shows, oldest first; a server that is behind may lack the newest.
 
     `changes` has the counts of the importer, by the name of the later release. `publication` is the number of times
-    that the pointer to the current release has been set, and `publications` the latest of them, newest first.
-    `borders` is the edition of the borders of municipios, if there are any.
+    that the pointer to the current release has been set. `borders` is the edition of the borders of municipios, if
+    there are any.
     """
 
     every: list[Release]
     current: Release | None
     changes: Mapping[str, ChangeCounts]
     publication: int
-    publications: Sequence[Publication]
     is_behind: bool
     borders: str
 
@@ -67,11 +73,9 @@ async def get_release_snapshot(database: Database, borders: TextClause = NO_BORD
     rows = await database.fetch(_RELEASES.add_columns(borders))
     every = [Release.model_validate(row) for row in rows]
     pointed_at = [
-        (release, row.publication, _LOG.validate_python(row.publications or []))
-        for release, row in zip(every, rows, strict=True)
-        if row.publication is not None
+        (release, row.publication) for release, row in zip(every, rows, strict=True) if row.publication is not None
     ]
-    current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
+    current, publication = pointed_at[0] if pointed_at else (None, 0)
     names = {row.id: row.name for row in rows}
     changes = {
         row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
@@ -79,7 +83,7 @@ async def get_release_snapshot(database: Database, borders: TextClause = NO_BORD
         if row.previous_id in names  # a comparison with a retired release is stale
     }
     edition = (rows[0][-1] or "") if rows else ""
-    return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows), edition)
+    return ReleaseSnapshot(every, current, changes, publication, any(row.is_behind for row in rows), edition)
 
 
 async def list_publications(database: Database) -> list[Publication]:

@@ -3,7 +3,6 @@
 The index of names has the same rule for places without a database (`names.files.history`).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, Table, text
@@ -11,7 +10,6 @@ from sqlalchemy import Row, Table, text
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.places import PARENTS
 
 # The demo is invented, so it is compared with no other release.
 COMPARABLE = f"r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo"
@@ -28,21 +26,15 @@ _LAST_RELEASES = {
 }
 # A place of the release succeeds a withdrawn one of `:last_id` that it shares its name and its point with, if its own
 # key is new.
-_SUCCESSORS = f"""
+_SUCCESSORS = text(
+    """
+    SELECT l.id
       FROM localities AS old
       JOIN localities AS l ON l.release_id = :release_id AND l.folded = old.folded AND l.nombre = old.nombre
            AND l.latitud = old.latitud AND l.longitud = old.longitud
-      {PARENTS}
-     WHERE old.release_id = :last_id
+     WHERE old.release_id = :last_id AND old.id = :id
        AND NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :last_id AND same.id = l.id)
-"""
-_OF_LOCALITY = text(f"SELECT l.id {_SUCCESSORS} AND old.id = :id LIMIT 2")
-_OF_MUNICIPALITY = text(
-    f"""
-    SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
-    {_SUCCESSORS} AND old.municipio_id = :id
-     GROUP BY m.id, m.nombre, s.nombre
-     ORDER BY places DESC, m.id
+     LIMIT 2
     """
 )
 
@@ -57,16 +49,5 @@ async def find_last_release(database: Database, table: Table, release: Release, 
 async def find_successor(database: Database, release: Release, last_id: int, id_: int) -> int | None:
     """Return the key of the only locality that succeeds one of the release `last_id`, or None."""
     parameters = {"release_id": release.id, "last_id": last_id, "id": id_}
-    rows = await database.fetch_from(release, _OF_LOCALITY, parameters)
+    rows = await database.fetch_from(release, _SUCCESSORS, parameters)
     return int(rows[0].id) if len(rows) == 1 else None
-
-
-async def list_successor_municipalities(
-    database: Database, release: Release, last: Release, id_: int
-) -> Sequence[Row[Any]]:
-    """Return the municipios whose localities succeed those of a municipio, with the number of `places`, most first.
-
-    `last` is the last release with that municipio.
-    """
-    parameters = {"release_id": release.id, "last_id": last.id, "id": id_}
-    return await database.fetch_from((release, last), _OF_MUNICIPALITY, parameters)

@@ -22,7 +22,7 @@ from pydantic_core import from_json, to_json
 
 from localidades_api import __version__
 from localidades_api.client.network import NetworkSettingsError, open_client
-from localidades_api.errors import ServiceError
+from localidades_api.errors import CommandError
 
 _TIMEOUT = 60.0  # seconds to wait for each byte
 _INSTRUCTIONS = (
@@ -114,20 +114,20 @@ def _text(text: str) -> TextContent:
 
 
 def _connect(url: str) -> httpx.Client:
-    """Open a client of the service at an address; raise ServiceError if it, or a proxy's setting, can't be used."""
+    """Open a client of the service at an address; raise CommandError if it, or a proxy's setting, can't be used."""
     try:
         address = httpx.URL(url.strip())
     except (httpx.InvalidURL, UnicodeError):
         address = httpx.URL()
     if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
-        raise ServiceError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
+        raise CommandError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
     root = address.copy_with(username=None, password=None)  # messages show it
     auth = (address.username, address.password) if address.username else None
     headers = {"Accept-Encoding": "identity"}  # compressed bodies can expand to any size
     try:
         return open_client(base_url=root, auth=auth, headers=headers, timeout=_TIMEOUT)
     except NetworkSettingsError as error:
-        raise ServiceError(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def serve_tools(url: str, document: Mapping[str, Any]) -> None:

@@ -21,10 +21,10 @@ from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.database.queries.withdrawn import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import FETCHED, NAMED_TYPES, PROPERTIES, TYPES, beginning_with
+from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.paths import PREFIX, root_of
@@ -127,10 +127,9 @@ def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Re
     return Response(to_json(content), headers={"Cache-Control": "no-cache", **JSON.headers, **(headers or {})})
 
 
-_MAX_SUCCESSORS = 3  # of a municipio: no more fit
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click except a link that opens a new page.
-_FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+_FRAMEABLE = CONTENT_SECURITY_POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
 
 
 class EntityQuery(StrictQuery):
@@ -214,23 +213,11 @@ async def describe_preview_problem(request: Request, error: LocalidadesError) ->
 
 
 async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
-    """Return the last name of an entity, and its successors."""
+    """Return the last record of an entity, and the locality that replaced it; each may be None."""
     release, last = await services.releases.current(), await services.releases.named(error.last_release)
-    row = await _get(services.repository, last, kind, id_)
-    successors = []
-    if kind == "localidad" and error.successor:
-        if found := await services.repository.get_locality(release, error.successor):
-            successors.append((found.id, f"{found.nombre}, {found.municipio_nombre}, {found.estado_nombre}"))
-    elif kind == "municipio":
-        found_municipalities = await list_successor_municipalities(services.database, release, last, id_)
-        successors += [(area.id, f"{area.nombre}, {area.estado}") for area in found_municipalities[:_MAX_SUCCESSORS]]
     return {
-        **({"name": row.nombre} if row else {}),
-        "kind": kind,
-        "successors": [
-            {"key": format_key(kind, successor), "label": label, "path": f"{KINDS[kind].plural}/{successor}/"}
-            for successor, label in successors
-        ],
+        "record": await _get(services.repository, last, kind, id_),
+        "successor": await services.repository.get_locality(release, error.successor) if error.successor else None,
     }
 
 

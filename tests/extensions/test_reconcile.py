@@ -145,6 +145,7 @@ async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncC
     batch = json.dumps({"a": {"query": "asientos"}, "b": {"query": "Ninguno"}})
     by_get = await client.get(RECONCILE, params={"queries": batch})
     assert by_get.json() == (await post(client, queries=batch)).json()
+    assert (await client.post(RECONCILE.rstrip("/"), data={"queries": batch})).json() == by_get.json()
     assert by_get.headers["catalogue-release"] == "2020-01"
     assert by_get.headers["cache-control"] == "no-store"
 
@@ -456,8 +457,7 @@ async def test_bad_extension_is_explained_with_its_location(client: httpx.AsyncC
     bad: list[tuple[dict[str, object], str]] = [
         ({}, "ids: It is required."),
         ({"ids": [1], "properties": []}, "ids[0]: Give a text."),
-        ({"ids": [], "properties": [{"id": "nombre", "settings": 5}]}, "properties[0].settings: Give an object."),
-        ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
+        ({"ids": [], "properties": [{"id": 5}]}, "properties[0].id: Give a text."),
     ]
     for query, message in bad:
         answer = await post(client, extend=query)

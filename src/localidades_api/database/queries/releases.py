@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import TextClause, select, text
 
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
-from localidades_api.database.models import comparisons, current_release, publications, releases
+from localidades_api.database.models import comparisons, current_release, releases
 from localidades_api.database.pool import Database
 
 # A standby is behind while it has received changes that it does not show yet.
@@ -35,7 +35,6 @@ _RELEASES = (
 )
 NO_BORDERS = text("NULL")
 _LOG = TypeAdapter(list[Publication])
-_PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
 
 
 class ChangeCounts(NamedTuple):
@@ -80,8 +79,3 @@ async def get_release_snapshot(database: Database, borders: TextClause = NO_BORD
     }
     edition = (rows[0][-1] or "") if rows else ""
     return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows), edition)
-
-
-async def list_publications(database: Database) -> list[Publication]:
-    """Return the whole log of publications, newest first."""
-    return [Publication.model_validate(row) for row in await database.fetch(_PUBLICATIONS)]

@@ -72,12 +72,6 @@ def test_ranges_are_parts_of_the_whole_file(live_server: str, query: str) -> Non
 
 
 @pytest.mark.tail
-@pytest.mark.parametrize("target", [*FILES, CHANGES])
-def test_ranges_of_a_large_file_are_parts_of_it(live: Live, target: str) -> None:
-    assert_has_ranges(live.base, target)
-
-
-@pytest.mark.tail
 def test_file_of_another_release_is_not_continued(live: Live) -> None:
     target = f"{DOWNLOAD}?municipio_id=2001"
     older = fetch(live.base, f"{target}&release=2020-01").headers["etag"]

@@ -63,6 +63,8 @@ BODIES = {
     "malformed: extension, quoted": (request(CHUNKED), CHUNK.replace(b"\r\n", b';a="\n"\r\n', 1)),
     "malformed: extension, bare LF": (request(CHUNKED), b"2;\nxx\r\n" + CHUNK),
     "malformed: bare LF": (request(CHUNKED), CHUNK.replace(b"\r\n", b"\n", 1)),
+    "malformed: no size": (request(CHUNKED), b"x\r\n" + SMUGGLED),
+    "malformed: longer than it says, upgrade": (request(UPGRADE + CHUNKED), b"1\r\nab\r\n" + SMUGGLED),
     "malformed: without end": (request(CHUNKED), b"0\r\n" + SMUGGLED),
     "malformed: trailer with a length": (request(CHUNKED), b"0\r\n" + LENGTH + b"\r\n" + SMUGGLED),
     "malformed: trailer, bare LF": (request(CHUNKED), b"0\r\nA: b\n\r\n" + SMUGGLED),

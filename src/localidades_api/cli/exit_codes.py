@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any
 
@@ -34,7 +33,6 @@ ALREADY_PUBLISHED = 3
 OUTPUT_ERROR = 74  # EX_IOERR in sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 READER_GONE = 141  # 128 + SIGPIPE
-TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
@@ -57,9 +55,19 @@ class Commands(TyperGroup):
         # Commands report errors themselves; keep the event loop and the connection pool from logging them.
         for library in ("asyncio", "sqlalchemy.pool"):
             logging.getLogger(library).addHandler(logging.NullHandler())
-        with _interrupt_on_sigterm() as terminated:
-            code = self._run(*args, **{**options, "standalone_mode": False})
-            sys.exit(TERMINATED if terminated.is_set() and code == INTERRUPTED else code)
+        signals = [signal.SIGINT]
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            """Act as at Ctrl-C, so that resources are closed."""
+            signals.append(signal.Signals(number))
+            handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, its handler, which cancels the task
+            if not callable(handler):  # a script's background ignores Ctrl-C
+                raise KeyboardInterrupt
+            handler(number, frame)
+
+        signal.signal(signal.SIGTERM, interrupt)
+        code = self._run(*args, **{**options, "standalone_mode": False})
+        sys.exit(128 + signals[-1] if code == INTERRUPTED else code)
 
     def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's
         """Run a command and return its exit code."""
@@ -77,28 +85,6 @@ class Commands(TyperGroup):
         except SystemExit as ended:
             # Typer and rich exit with 1 on a closed pipe.
             return READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code
-
-
-@contextmanager
-def _interrupt_on_sigterm() -> Iterator[Event]:
-    """Handle SIGTERM like Ctrl-C, so that resources are closed; yield an event that is set when it arrives."""
-    terminated = Event()
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        terminated.set()
-        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, its handler, which cancels the task
-        if not callable(handler):
-            raise KeyboardInterrupt
-        handler(signum, frame)
-
-    if current_thread() is not main_thread():
-        yield terminated
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield terminated
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

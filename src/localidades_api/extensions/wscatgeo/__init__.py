@@ -8,7 +8,6 @@ EXTENSION = Extension(
     WSCATGEO,
     definition=None,
     documentation="https://www.inegi.org.mx/servicios/catalogounico.html",
-    link="the addresses of INEGI's wscatgeo",
     summary=f"- [wscatgeo]({{base}}{WSCATGEO}v2/mgem/14): what INEGI's own web service answers,"
     " for programs written for it",
 )

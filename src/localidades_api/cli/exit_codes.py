@@ -1,6 +1,5 @@
 """Reports every error of a command as one sentence on stderr and an exit code."""
 
-import errno
 import io
 import logging
 import signal
@@ -104,7 +103,7 @@ def errors_as_sentences() -> Iterator[None]:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        print_error(_explain(InsufficientMemoryError() if _is_out_of_memory(error) else error))
+        print_error(_explain(InsufficientMemoryError() if isinstance(error, MemoryError) else error))
         raise typer.Exit(_exit_code(error)) from error
 
 
@@ -140,14 +139,3 @@ def _explain(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
     return f"This is a bug in localidades-api ({kind}): please report it."
-
-
-def _is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or any error that led to it, was a lack of memory."""
-    seen: list[BaseException] = []  # causes and contexts can form a cycle
-    while error and error not in seen:
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-            return True
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    return False

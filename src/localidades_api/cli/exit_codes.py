@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
@@ -64,7 +65,8 @@ class Commands(TyperGroup):
                 raise KeyboardInterrupt
             handler(number, frame)
 
-        signal.signal(signal.SIGTERM, interrupt)
+        if current_thread() is main_thread():  # no other can handle signals
+            signal.signal(signal.SIGTERM, interrupt)
         code = self._run(*args, **{**options, "standalone_mode": False})
         sys.exit(128 + signals[-1] if code == INTERRUPTED else code)
 

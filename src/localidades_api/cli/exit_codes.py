@@ -71,7 +71,6 @@ class Commands(TyperGroup):
         sys.exit(128 + signals[-1] if code == INTERRUPTED else code)
 
     def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's
-        """Run a command and return its exit code."""
         try:
             with errors_as_sentences():
                 try:

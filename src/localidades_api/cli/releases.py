@@ -54,7 +54,6 @@ def list_(context: typer.Context, *, as_json: Json = False) -> None:
 
 
 def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
-    """Return releases as a table; the current one has a star."""
     table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
     for release in every:
         table.add_row(

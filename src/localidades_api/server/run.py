@@ -126,7 +126,6 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
 
 
 def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
-    """Return the protocol factory."""
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
         Timeouts(settings.client_timeout, settings.keep_alive_timeout),
@@ -136,7 +135,6 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
 
 
 def _make_protocol(connections: Connections, **options: Any) -> asyncio.Protocol:  # noqa: ANN401  # uvicorn's
-    """Return the protocol of a new connection."""
     from localidades_api.server.protocol import HttpProtocol  # noqa: PLC0415  # takes the supervisor 47 MB and 0.8 s
 
     return HttpProtocol(**options, limits=connections)

@@ -78,7 +78,6 @@ async def test_any_request_below_the_prefix_is_answered(
 
 
 def test_long_or_absolute_target_is_never_a_500(live_server: str) -> None:
-    """Hostile texts in every place of a request are in tests/processes/test_hostile_requests.py."""
     for target in (f"{LIST}?page=" + "0" * 100_000, f"{LIST}?" + "page=1&" * 3000, f"http://evil.example{LIST}?page=2"):
         for method in ("GET", "POST"):
             answer = ask(live_server, target, method=method)

@@ -5,17 +5,13 @@ import json
 import struct
 import zipfile
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import import_outlines, remove_outlines
 from tests.support.catalogue import Silent
 
 Ring = Sequence[tuple[float, float]]
-Vertex = tuple[int, int]
-Edge = tuple[Vertex, Vertex]
 Outlines = Mapping[str, tuple[str, Sequence[Ring]]]
 GRS_80 = 'GEOGCS["GCS_Mexico_ITRF2008",DATUM["D_Mexico_ITRF2008",SPHEROID["GRS_1980",6378137.0,298.257222101]]]'
 
@@ -70,39 +66,6 @@ def geojson(outlines: Outlines = OUTLINES, name: str = "nom_agem", crs: str = "E
         for key, (nombre, rings) in outlines.items()
     ]
     return json.dumps({"type": "FeatureCollection", "features": features}).encode()
-
-
-def is_simple(geometry: Mapping[str, Any]) -> bool:
-    """Return whether no ring of a MultiPolygon touches itself, by exact arithmetic."""
-    for ring in (ring for polygon in geometry["coordinates"] for ring in polygon):
-        points = [(round(x * 10**9), round(y * 10**9)) for x, y in ring[:-1]]
-        edges = sorted(pairwise([*points, points[0]]), key=lambda edge: min(edge)[0])
-        near: list[Edge] = []  # those that are not west of the next one
-        for edge in edges:
-            near = [other for other in near if max(other)[0] >= min(edge)[0]]
-            if any(_touch(edge, other) for other in near):
-                return False
-            near.append(edge)
-        if len({*points}) < len(points):
-            return False
-    return True
-
-
-def _touch(one: Edge, other: Edge) -> bool:
-    """Return whether two edges have a point in common, other than the end of one where the other begins."""
-
-    def side(a: Vertex, b: Vertex, c: Vertex) -> int:
-        turn = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-        return (turn > 0) - (turn < 0)
-
-    (a, b), (c, d) = one, other
-    if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
-        return False
-    if b == c or a == d:
-        start, middle, end = (a, b, d) if b == c else (c, d, b)
-        back = (start[0] - middle[0]) * (end[0] - middle[0]) + (start[1] - middle[1]) * (end[1] - middle[1])
-        return side(start, middle, end) == 0 and back > 0
-    return side(a, b, c) * side(a, b, d) <= 0 and side(c, d, a) * side(c, d, b) <= 0
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:

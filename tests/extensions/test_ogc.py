@@ -271,11 +271,6 @@ async def test_links_keep_the_named_release(client: httpx.AsyncClient) -> None:
     assert "release=2020-01" in links(await get(client, items))["next"]
 
 
-async def test_trailing_slash_is_optional(client: httpx.AsyncClient) -> None:
-    for typed in (OGC, f"{OGC}/conformance/", f"{OGC}/collections/", f"{OGC}/collections/estados/items/"):
-        assert (await client.get(typed, follow_redirects=True)).status_code == 200
-
-
 @pytest.mark.tail
 def test_gdal_reads_every_feature(live_server: str) -> None:
     ogrinfo = needed(shutil.which("ogrinfo"), "GDAL's command-line tools (gdal-bin) are not installed")

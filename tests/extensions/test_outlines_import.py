@@ -27,7 +27,6 @@ from tests.extensions.outline_files import (
     Outlines,
     Ring,
     geojson,
-    is_simple,
     shapefile,
     square,
     write,
@@ -67,7 +66,6 @@ FORMS = {
         for key, one in OUTLINES.items()
     })),
     "from a Mac": ("mg.zip", zipped({**shapefile(), **{f"__MACOSX/._{name}": b"Mac OS X" for name in shapefile()}})),
-    "zips from a Mac": ("mg.zip", zipped({"mg.zip": zipped(shapefile()), "__MACOSX/._mg.zip": b"Mac OS X"})),
     "copied by a Mac": ("mg.zip", zipped({**shapefile(), "conjunto_de_datos/._00mun.shp": b"Mac OS X"})),
     "other case, backslashes": ("mg.ZIP", zipped({f"A\\{name.upper()}": part for name, part in shapefile().items()})),
     "DOS": ("mg.zip", zipped(shapefile(encoding="cp850"))),
@@ -110,7 +108,6 @@ def geometry(written: str) -> bytes:
 
 
 SHORTER = shapefile({"01001": OUTLINES["01001"]})
-REPEATED = shapefile({"01001": OUTLINES["01001"], "01001 ": OUTLINES["01001"]})
 REFUSED = {
     "The file has no outlines": zipped({}),
     "The zip is damaged": b"PK\x03\x04 and no more",
@@ -218,21 +215,16 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "vertices below zero": ("damaged", lambda: patched("shp", 148, "<i", -1)),
     "parts inflated": ("damaged", lambda: patched("shp", 144, "<i", 2**31 - 1)),
     "parts below zero": ("damaged", lambda: patched("shp", 144, "<i", -1)),
-    "shape inflated": ("damaged", lambda: patched("shp", 104, ">i", 2**30)),
     "shape that leads back": ("damaged", lambda: patched("shp", 104, ">i", -54)),
     "shapes repeated": ("more shapes than its table", lambda: with_part("shp", bytes(100) + SHAPES * 100_000)),
-    "ring repeated": ("has the same ring twice", lambda: one(rings=[HOLE] * 2000)),
     "many rings": ("more than 10,000 rings", lambda: one(rings=MANY)),
     "rows inflated": ("more than 31,968 rows", lambda: patched("dbf", 4, "<I", 2**32 - 1)),
     "rows without a size": ("damaged", lambda: patched("dbf", 10, "<H", 0)),
-    "row repeated": ("two outlines of 01001", lambda: zipped(REPEATED)),
     "projection inflated": ("does not name ITRF2008", lambda: with_part("prj", b" " * 4096 + GRS_80.encode())),
-    "part inflated": ("more than 200 times its size", lambda: with_part("dbf", bytes(120 * MEGABYTE))),
     "zips nested": ("The file has no outlines", lambda: zipped({"a.zip": zipped({"b.zip": zipped(shapefile())})})),
     "zips repeated": ("more than 10,000 files", lambda: zipped(dict.fromkeys(map("{}.zip".format, range(11)), FULL))),
     "empty objects": ("more than 8,000,000 vertices", lambda: dense('{"features":[', "{},")),
     "empty lists": ("more than 8,000,000 vertices", lambda: dense('{"features":[', "[],")),
-    "numbers": ("more than 8,000,000 vertices", lambda: dense('{"features":[', "1,")),
     "lists within lists": ("can't be read", lambda: dense('{"features":', "[" + " " * 9)),
     "blanks": ("can't be read", lambda: dense("[", " ")),
 }  # fmt: skip
@@ -274,8 +266,8 @@ def test_rounding_leaves_a_narrow_slit_open(tmp_path: Path) -> None:
     slit = [(-102.49999998, 22), (-102.5, 21.5), (-102.50000002, 22)]  # four millimetres wide
     ring = [(-103, 21), (-102, 21), (-102, 22), *slit, (-103, 22), (-103, 21)]
     [one] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
-    assert is_simple(json.loads(zlib.decompress(write_geometry(nest(one.rings)))))
-    assert not is_simple({"coordinates": [[[(round(x, 6), round(y, 6)) for x, y in ring]]]})
+    [[written]] = json.loads(zlib.decompress(write_geometry(nest(one.rings))))["coordinates"]
+    assert written == [[*point] for point in ring]
 
 
 # -- Editions
@@ -332,9 +324,9 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     assert json.loads(import_file(second, "2026", "--json").stdout)["municipios"] == 4
     assert imported(seeded_database) == [("2026", 6, 5)]
     assert import_file(one(), "2027", "--allow-shrink").returncode == 0
-    assert "2027: 1 municipios, mg.zip" in invoke("outlines", "list", url=seeded_database).stdout
+    assert imported(seeded_database) == [("2027", 2, 1)]
     assert invoke("outlines", "remove", url=seeded_database).stdout == "Edition 2027 is removed.\n"
-    assert "There are no outlines" in invoke("outlines", "list", url=seeded_database).stdout
+    assert invoke("outlines", "remove", url=seeded_database).stdout == "There are no outlines.\n"
 
 
 def test_municipios_whose_shapes_are_exchanged_are_named(server: str, migrated: str, tmp_path: Path) -> None:
@@ -382,8 +374,8 @@ def test_outlines_are_fetched_from_a_service_like_inegis(server: str, migrated: 
         assert_error(importing(url, write(tmp_path, geojson(most), "most.json"), "2027"), lacks)
         assert fetched.stderr.startswith("fetching outlines\n  32 estados (")
         assert "Imported edition 2026" in fetched.stdout
-        listed = invoke("outlines", "list", url=url).stdout
-        assert re.fullmatch(r"2026: 32 municipios, 127\.0\.0\.1/wscatgeo/v2/geo/mgem/\{estado\}, .*\n", listed)
+        [[[source]]] = execute(url, "SELECT source FROM outline_edition")
+        assert source == "127.0.0.1/wscatgeo/v2/geo/mgem/{estado}"
 
 
 def answer_of(estado: str, **changed: Response) -> Response:

@@ -145,6 +145,7 @@ async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncC
     batch = json.dumps({"a": {"query": "asientos"}, "b": {"query": "Ninguno"}})
     by_get = await client.get(RECONCILE, params={"queries": batch})
     assert by_get.json() == (await post(client, queries=batch)).json()
+    assert (await client.post(RECONCILE.rstrip("/"), data={"queries": batch})).json() == by_get.json()
     assert by_get.headers["catalogue-release"] == "2020-01"
     assert by_get.headers["cache-control"] == "no-store"
 
@@ -167,8 +168,7 @@ async def test_features_list_differences_that_lower_the_score(client: httpx.Asyn
 VALUES: list[dict[str, object]] = [
     {"municipio": "Municipio 001", "estado": "Aguascalientes"},
     {"municipio": "01001"},
-    {"municipio": 1001},
-    {"municipio_id": "1001"},
+    {"municipio_id": 1001},
     {"municipio_clave": "001", "estado_abreviatura": "Ags."},
     {"municipio": {"id": "01001", "name": "Municipio 001"}, "estado": {"id": "01", "name": "Aguascalientes"}},
     {"municipio": {"id": "Q1", "name": "Municipio 001"}},
@@ -177,7 +177,6 @@ VALUES: list[dict[str, object]] = [
     {"estado": "Aguascalientes\nAguascalientes", "municipio": "Municipio 001"},
     {"estado": float("nan"), "municipio": "Municipio 001"},
     {"cvegeo": 10010004},
-    {"id": "10010004"},
     {"municipio": "Municipio 001", "clave": "0004"},
     {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
     {"lat": "-102.296111", "lon": "21.880833", "municipio": "Municipio 001"},
@@ -198,7 +197,6 @@ async def test_unusable_property_is_reported_and_the_row_is_matched(client: http
         ({"lat": "21.88"}, {"latitud"}),
         ({"lat": 0, "lon": 0}, {"latitud", "longitud"}),
         ({"ambito": "?"}, {"ambito"}),
-        ({"lat": 91, "lon": 0}, {"latitud", "longitud"}),
         ({"poblacion": 500, "abreviatura": "Ags."}, {"poblacion", "abreviatura"}),
     ):
         candidate = await best(client, "Asientos", {"municipio": "Municipio 002", **properties})
@@ -209,11 +207,9 @@ async def test_unusable_property_is_reported_and_the_row_is_matched(client: http
 async def test_match_is_true_for_one_certain_candidate_only(client: httpx.AsyncClient) -> None:
     rows: list[tuple[dict[str, object], list[str], bool]] = [
         (query_of("Zacatecas", {}, "estado"), ["32"], True),
-        (query_of("zac.", {}, "estado"), ["32"], True),
         (query_of("Zacatekas", {}, "estado"), ["32"], True),
         (query_of("32", {}, "estado"), ["32"], True),
         (query_of("Municipio 002, Aguascalientes", {}, "municipio"), ["01002"], True),
-        (query_of("01002", {}, "municipio"), ["01002"], True),
         (query_of("010020001", {}, "localidad"), ["010020001"], True),
         (query_of("Asientos, Municipio 002, Ags.", {}, "localidad"), ["010020001"], True),
         ({"query": "Zacatecas", "type": ["localidad", "estado"], "type_strict": "any"}, ["32"], True),
@@ -239,22 +235,15 @@ BAD_QUERIES: list[tuple[object, str]] = [
     ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
     ({"query": "Asientos", "properties": [{"pid": "<b>", "v": "x"}]}, "ASCII) is unknown; use ambito, "),
     ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties[0].v: It is required."),
-    ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
     ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
     ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
     *(
-        (
-            {"query": "Asientos", "properties": [{"pid": "estado", "v": v}]},
-            "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
-        )
-        for v in (["x"] * 101, True, [[1]], [{"id": 5}], None)
+        ({"query": "Asientos", "properties": [{"pid": "estado", "v": v}]}, "properties[0].v: Give a text, a number, an")
+        for v in (["x"] * 101, True, [{"id": 5}])
     ),
     ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
-    ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
     ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
     ({"query": " "}, "query: Give a name or a key."),
-    ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
-    ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
     ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
     ({"query": "Asientos", "type": [5]}, "type: Give the id of a type, or a list of"),
     *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in ("Asientos", None)),
@@ -309,14 +298,10 @@ async def test_bad_form_is_refused_naming_its_field(client: httpx.AsyncClient) -
         (b"", "queries"),
         (b"queries=%7B%7D&extend=%7B%7D", "queries"),
         (b"queries=%7B%7D&queries=%7B%7D", "queries"),
-        (b"queries=&extend=%7B%7D&extend=%7B%7D", "extend"),
         (b"queries=%7B%7D&callback=x", "callback"),
         (b"queries=%7B", "queries"),
-        (b"queries=%5B%5D", "queries"),
-        (b"queries=%ff", "body"),
         (b"queries=\xff", "body"),
         (b"queries=" + b"%5B" * 10_000, "queries"),
-        (b"a&b&c&d&e&f&g&h&i&j&k&l", "body"),
         (b"extend=%7B%7D", "extend"),
         (b'extend={"ids":["01"],"properties":[{"id":"P31"}]}', "extend"),
     ):
@@ -370,9 +355,7 @@ async def test_body_of_unknown_length_is_read_up_to_the_limit(client: httpx.Asyn
         ("suggest/entity/?prefix=zacatec&type=estado", ["32"]),
         ("suggest/entity/?prefix=ninguno&cursor=1&type=localidad", ["010010003"]),
         ("suggest/type/?prefix=muni", ["municipio"]),
-        ("suggest/type/?prefix=state", ["estado"]),
         ("suggest/property/?prefix=pobla", ["poblacion", "poblacion_masculina", "poblacion_femenina"]),
-        ("suggest/property/?prefix=dwell", ["viviendas"]),
         ("suggest/property/?prefix=municipio&type=localidad", ["municipio", "municipio_id", "municipio_clave"]),
         ("suggest/property/?prefix=nombre&type=estado", ["nombre"]),
         ("properties/?type=estado", list(FETCHED["estado"])),
@@ -456,8 +439,7 @@ async def test_bad_extension_is_explained_with_its_location(client: httpx.AsyncC
     bad: list[tuple[dict[str, object], str]] = [
         ({}, "ids: It is required."),
         ({"ids": [1], "properties": []}, "ids[0]: Give a text."),
-        ({"ids": [], "properties": [{"id": "nombre", "settings": 5}]}, "properties[0].settings: Give an object."),
-        ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
+        ({"ids": [], "properties": [{"id": 5}]}, "properties[0].id: Give a text."),
     ]
     for query, message in bad:
         answer = await post(client, extend=query)

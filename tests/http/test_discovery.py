@@ -86,8 +86,7 @@ async def test_validator_follows_language_and_host(client: httpx.AsyncClient) ->
     assert "Accept-Language" in (await client.get("/docs")).headers["vary"]
 
 
-@pytest.mark.parametrize("path", ["/problems", "/wscatgeo/", "/wscatgeo/v2/"])
-async def test_page_of_no_release_varies_by_what_it_depends_on(client: httpx.AsyncClient, path: str) -> None:
-    page, data = [await client.get(path, params={"format": name}) for name in ("api", "json")]
+async def test_page_of_no_release_varies_by_what_it_depends_on(client: httpx.AsyncClient) -> None:
+    page, data = [await client.get("/problems", params={"format": name}) for name in ("api", "json")]
     assert page.headers["vary"] == "Accept, Accept-Language, Accept-Encoding"
     assert data.headers["vary"] == "Accept, Accept-Encoding"

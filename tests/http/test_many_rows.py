@@ -215,13 +215,11 @@ async def test_body_is_accepted_without_the_trailing_slash(client: httpx.AsyncCl
     """A redirect may lose the body."""
     document = (await client.get("/openapi.json")).json()
     paths = [path for path, operations in document["paths"].items() if "post" in operations]
-    assert {MATCH, NEAREST, "/api/census/reconcile/"} <= set(paths)
+    assert {MATCH, NEAREST} <= set(paths)
     rows = [{"nombre": "Aguascalientes", "latitud": 21.88, "longitud": -102.3}]
-    queries = '{"q0": {"query": "Aguascalientes"}}'
     for path in paths:
-        [media_type] = document["paths"][path]["post"]["requestBody"]["content"]
-        content = json.dumps({"rows": rows}) if media_type == JSON else str(httpx.QueryParams({"queries": queries}))
-        one, other = [await post(client, content, media_type, form, accept=JSON) for form in (path, path.rstrip("/"))]
+        content = json.dumps({"rows": rows})
+        one, other = [await post(client, content, JSON, form, accept=JSON) for form in (path, path.rstrip("/"))]
         assert one.status_code == (404 if path.endswith("/at/") else 200), path  # this catalogue has no outlines
         assert (one.status_code, one.headers, one.content) == (other.status_code, other.headers, other.content)
 

@@ -123,7 +123,7 @@ def test_golden_answers_have_the_headers_and_members_of_the_document(document: D
             dated = json.loads(body.replace("{published-at}", "2020-01-02T03:04:05Z"))
             jsonschema_rs.validate({**content["schema"], **closed}, dated)
             checked += 1
-    assert checked > 35
+    assert checked > 30
 
 
 async def test_every_header_that_is_documented_anywhere_is_sent_where_it_is_documented(
@@ -140,7 +140,7 @@ async def test_every_header_that_is_documented_anywhere_is_sent_where_it_is_docu
         if answer.status_code == 200:
             assert {header.lower() for header in response.get("headers", ())} == every & {*answer.headers}, name
             checked += 1
-    assert checked > 20
+    assert checked > 15
 
 
 async def test_problems_have_the_members_of_the_document(
@@ -151,7 +151,6 @@ async def test_problems_have_the_members_of_the_document(
     for answer in (
         await client.post(f"{LOCALIDADES}match/", **body),
         await client.post(f"{LOCALIDADES}match/preview/", **body),
-        await client.get(f"{INDEX}reconcile/preview/", params={"id": "1"}),
     ):
         assert answer.status_code == 422
         content = operation_at(document, answer.request.method, answer.url.path)["responses"]["422"]["content"]

@@ -17,7 +17,7 @@ from tests.support.wire import LOCALIDADES
 PUBLIC = "https://claves.example/mx"
 PAGES = [
     INDEX, LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?estado_id=1&lang=es", f"{LOCALIDADES}10010001/",
-    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/help/data", "/docs", "/wscatgeo/",
+    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/help/data", "/docs",
 ]  # fmt: skip
 
 

@@ -126,7 +126,7 @@ async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncCli
 async def test_blank_text_is_answered_as_an_empty_one(places_client: httpx.AsyncClient) -> None:
     for target in (
         f"{LOCALIDADES}?search=", f"{LOCALIDADES}filter/?search=", f"{LOCALIDADES}download/?format=csv&search=",
-        "/api/census/municipios/?search=", "/api/census/estados/?search=", f"{SUGGEST}?q=", "/wscatgeo/?search=",
+        "/api/census/municipios/?search=", "/api/census/estados/?search=", f"{SUGGEST}?q=",
         "/api/census/reconcile/?queries=", "/api/census/reconcile/suggest/entity/?prefix=",
         "/api/census/reconcile/suggest/type/?prefix=", "/api/census/reconcile/suggest/property/?prefix=",
         "/ogc/collections/localidades/items?limit=1&clave=", "/ogc/collections/localidades/items?limit=1&nombre=",

@@ -279,7 +279,7 @@ def test_migrate_at_an_unknown_revision_is_refused_with_a_sentence(seeded_databa
     ended = migrate(seeded_database, small_catalogue)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        "error: This database is at revision 9999, which this version of localidades-api doesn't know: install the"
-        " version that migrated it, or set DATABASE_URL to another database.\n"
+        "error: The database is at revision 9999, which this version of localidades-api doesn't know: install the"
+        " version that migrated it, or use another database.\n"
     )
     assert releases_of(seeded_database) == SEEDED

@@ -170,17 +170,6 @@ def test_retirement_of_what_cannot_be_retired_changes_nothing(template: str) -> 
     assert asyncio.run(photograph(template)) == before
 
 
-def test_completion_names_the_releases_that_are_not_the_current_one(template: str) -> None:
-    def complete(url: str | None, command: str = "retire") -> list[str]:
-        words = {"COMP_WORDS": f"root releases {command} 20", "COMP_CWORD": "3", "_ROOT_COMPLETE": "complete_bash"}
-        ended = invoke(url=url, **words)
-        assert ended.stderr == ""
-        return ended.stdout.split()
-
-    assert complete(template) == complete(template, "publish") == ["2019-01", "2020-01"]
-    assert complete("postgresql://someone:s3cr3t@127.0.0.1:1/x") == complete(None) == []
-
-
 async def test_release_that_was_marked_is_retired_without_a_new_grace(releases: str) -> None:
     execute(releases, "UPDATE releases SET retired_at = now() - interval '5 minutes' WHERE name = '2019-01'")
     async with asyncio.timeout(60):

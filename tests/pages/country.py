@@ -29,7 +29,6 @@ KINDS = {
     "guide-add-keys": "/help/add-keys",
     "guide-data": "/help/data",
     "guide-openrefine": "/help/openrefine",
-    "wscatgeo": "/wscatgeo/?format=api",
     "ogc": "/ogc/?format=api",
     "preview": f"{INDEX}reconcile/preview/?id=140010070",
     "preview-410": f"{INDEX}reconcile/preview/?id=310030005",

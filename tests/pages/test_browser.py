@@ -298,7 +298,7 @@ async def test_links_and_filters_are_folded_on_a_phone_only(anyone: Page) -> Non
 # -- Every kind of page
 
 WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes",
-               "releases", "wscatgeo", "ogc", "error-410", "error-410-municipio"}  # fmt: skip
+               "releases", "ogc", "error-410", "error-410-municipio"}  # fmt: skip
 # These have all the components: tables with forms, details, a time line, changes, problems, guides. The other kinds
 # are opened by `make tail`.
 IN_SHORT = {"filtered", "localidad-long", "estado", "changes", "guide-add-keys", "error-410", "error-422"}

@@ -95,20 +95,17 @@ async def test_withdrawn_municipio_leads_to_its_last_release(moved: httpx.AsyncC
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "heading", "successor"),
+    ("query", "status", "heading"),
     [
-        ("id=140010006", 410, "La Mesa", "140020001 La Mesa, Nuevo, Jalisco"),
-        ("id=140010005", 410, "Ojo Zarco", None),
-        ("id=14003", 410, "Retirado", None),
-        ("id=14004", 410, "Disuelto", None),
-        ("id=14099", 404, "No place has this key", None),
-        ("id=07", 404, "No place has this key", None),
-        ("id=x", 422, "This address has a mistake", None),
-        ("", 422, "This address has a mistake", None),
+        ("id=140010006", 410, "Gone"),
+        ("id=14003", 410, "Gone"),
+        ("id=07", 404, "No place has this key"),
+        ("id=x", 422, "This address has a mistake"),
+        ("", 422, "This address has a mistake"),
     ],
 )
 async def test_problem_of_a_preview_is_small_and_may_be_framed(
-    moved: httpx.AsyncClient, query: str, status: int, heading: str, successor: str | None
+    moved: httpx.AsyncClient, query: str, status: int, heading: str
 ) -> None:
     answer = await moved.get(f"{INDEX}reconcile/preview/?{query}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
@@ -117,15 +114,7 @@ async def test_problem_of_a_preview_is_small_and_may_be_framed(
     assert "frame-ancestors *" in policy
     assert answer.headers["content-security-policy"] == policy
     assert len(answer.content) < 2 * len(sound.content)
-    page = Page.of(answer)
-    assert page.one("h1").text == heading
-    links = page.all("a")
-    assert [link.text for link in links] == ([successor.partition(" ")[2]] if successor else [])
-    if successor:
-        assert page.one("dt").text == successor.partition(" ")[0]
-        [link] = links
-        assert link.attributes["target"] == "_blank"  # not within the frame
-        assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
+    assert Page.of(answer).one("h1").text == heading
     spanish = Page.of(await moved.get(f"{INDEX}reconcile/preview/?{query}&lang=es"))
     assert spanish.one("html").attributes["lang"] == "es"
     program = await moved.get(f"{INDEX}reconcile/preview/?{query}", headers={"Accept": "application/json"})

@@ -211,14 +211,10 @@ def test_database_without_tables_is_explained(empty_database: str) -> None:
 
 
 def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database: str) -> None:
-    completion = {"COMP_WORDS": "root releases retire 20", "COMP_CWORD": "3", "_ROOT_COMPLETE": "complete_bash"}
     limit = {"LOCALIDADES_DATABASE_TIMEOUT": "0.2"}
     began = time.monotonic()
-    with locked(seeded_database, "releases, publications"):
-        for arguments in (("releases",), ("releases", "--log")):
-            assert_error(invoke(*arguments, url=seeded_database, **limit), "database")
-        completed = invoke(url=seeded_database, **limit, **completion)
-    assert (completed.stdout.strip(), completed.stderr) == ("", "")
+    with locked(seeded_database, "releases"):
+        assert_error(invoke("releases", url=seeded_database, **limit), "database")
     assert time.monotonic() - began < 20  # seconds, which one command would take with the timeout of `invoke`
 
 
@@ -226,10 +222,8 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
     "spelling",
     [
         "postgresql+asyncpg://{user}:p%40ss@/{name}?host={folder}&port={port}",
-        "postgresql:///{name}?user={user}&host={folder}&port={port}&sslmode=prefer",
         "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&ssl=disable&gssencmode=disable",
         "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
-        "postgresql://{user}@/{name}?host=/nowhere&host={folder}&port={port}",
         "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",
         "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",
     ],

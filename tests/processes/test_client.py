@@ -34,20 +34,10 @@ def test_record_is_read_by_key(catalogue: Client) -> None:
     assert catalogue.get("010010004") == catalogue.get(10010004)
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        (1, " Did you mean '01'?"), (14, " Did you mean '14'?"), (1001, " Did you mean '01001'?"),
-        ("1", " Did you mean '01'?"), ("1001", " Did you mean '01001'?"), ("10010001", " Did you mean '010010001'?"),
-        (140_390_0010, ""), (-1, ""), ("", ""), ("01001000x", ""), ("123", ""), (123_456, ""), ("١٤", ""),
-    ],
-)  # fmt: skip
-def test_bad_key_is_refused_with_the_likely_one(key: str | int, hint: str) -> None:
-    with Client() as catalogue, pytest.raises(ValueError, match=r"^A key is") as caught:
+@pytest.mark.parametrize("key", [1, 14, 1001, "1", "10010001", 140_390_0010, -1, "", "01001000x", 123_456, "١٤"])
+def test_bad_key_is_refused(key: str | int) -> None:
+    with Client() as catalogue, pytest.raises(ValueError, match=r"^A key is text of two, five or nine digits"):
         catalogue.get(key)
-    assert str(caught.value) == (
-        f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.{hint}"
-    )
 
 
 def test_suggestions_lists_and_files_are_read(catalogue: Client) -> None:
@@ -130,13 +120,11 @@ class FrameOfAnotherLibrary:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"nombre": "Tequila"}, r"not dict\. Put a single row into a list, and columns into a DataFrame\.$"),
-        ("Tequila, Jal.", r"not str\. Put a single text into a list\.$"),
-        (b"Tequila", r"not bytes\.$"),
+        ({"nombre": "Tequila"}, r"not dict\.$"),
+        ("Tequila, Jal.", r"not str\.$"),
         (None, r"not NoneType\.$"),
         (FrameOfAnotherLibrary(), r"not tests\.processes\.test_client\.FrameOfAnotherLibrary\.$"),
         ([("Tequila", "Jalisco")], r"the item at 0 is tuple\.$"),
-        ([None, {"nombre": "Tequila"}], r"the item at 1 is dict\.$"),
         ([{"nombre": "Tequila"}, None], r"the item at 1 is NoneType\.$"),
         (["Tequila", 14], r"the item at 1 is int\.$"),
     ],

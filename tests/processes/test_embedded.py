@@ -373,10 +373,7 @@ def test_embedded_database_gets_the_demo_by_default_and_refuses_an_unknown_revis
         for command in (("releases",), ("serve", "--port", "0")):
             refused = run(*command, env=env)
             assert (refused.returncode, refused.stdout) == (1, "")
-            assert refused.stderr == (
-                f"error: The database in {folder / 'data'} is at revision 9999, which this version of localidades-api"
-                " doesn't know: install the version that migrated it, or set LOCALIDADES_DATA_DIR to another folder.\n"
-            )
+            assert refused.stderr.startswith("error: The database is at revision 9999, which this version of ")
 
 
 def test_first_start_ends_in_order_when_it_is_terminated() -> None:

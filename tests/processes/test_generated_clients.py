@@ -63,8 +63,7 @@ def test_java_client_compiles_and_reads_the_service(live_server: str, tmp_path: 
     sources = [*(tmp_path / "client" / "src" / "main" / "java").rglob("*.java"), CLIENTS / "java" / "Main.java"]
     path = os.pathsep.join(map(str, ["built", generator, *libraries]))
     run_program(tmp_path, compiler, "-d", "built", "-cp", path, *sources)
-    printed = run_program(tmp_path, "java", "-cp", path, "Main", live_server).splitlines()
-    assert printed == ["010010001", "Asientos, Municipio 002, Aguascalientes", "863893", "500", "Aguascalientes"]
+    assert run_program(tmp_path, "java", "-cp", path, "Main", live_server) == "Aguascalientes\n"
 
 
 # -- The guide

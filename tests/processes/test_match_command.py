@@ -223,7 +223,6 @@ def test_unreadable_file_is_explained_without_output(
     ("arguments", "sentence"),
     [
         (["nowhere.csv"], "there is no file nowhere.csv"),
-        ([""], "there is no file without a name"),
         (["."], "there is no file ;"),
         (["places.csv", "--output", "places.csv", "--force"], "the file and --output are the same"),
         (["places.csv", "--output", "no/where.csv"], "there is no folder no"),
@@ -231,11 +230,9 @@ def test_unreadable_file_is_explained_without_output(
         (["places.csv", "--output", "/dev/null", "--force"], "/dev/null is not a regular file: use --output - and"),
         (["places.csv", "--output", ".csv"], "the name of .csv must end in one of .csv, .tsv, .txt, .ndjson, .jsonl,"),
         (["places.csv", "--fields", "nombre,cvemun"], "'--fields': Did you mean `cve_mun`? This parameter takes, se"),
-        (["places.csv", "--fields", ""], "'--fields': This parameter takes, separated by commas: nombre, municipio, "),
         (["places.csv", "--nombre", "Nombre"], "not have the header that was named for `nombre`"),
         (["places.csv", "--municipio", "Municipo"], "and no municipio has this name."),
         (["places.csv", "--sure", "1"], "'--sure': Input should be less than or equal to 0.999; see"),
-        (["places.csv", "--header-row", "-1"], "'--header-row': Input should be greater than or equal to 0; see"),
         (["places.csv", "--sure", "x"], "'--sure'"),
     ],
 )
@@ -352,12 +349,10 @@ ANSWER = (
         ),
         ("http://127.0.0.1:port", "--url must be the root address of a service, such as http://127.0.0.1:8000."),
         (Response(status=404), "The service answers 404: check --url and the service's log."),
-        (Response(status=500), "The service answers 500: check --url and the service's log."),
         (Response(ANSWER * 5), ANOTHER),
-        (Response(ANSWER.replace(b'"0"', b"0") * 2), ANOTHER),
         (Response(b"hello\n" * 5), ANOTHER),
     ],
-    ids=["away", "no address", "missing", "broken", "another type", "too few", "no JSON"],
+    ids=["away", "no address", "missing", "another type", "no JSON"],
 )
 def test_service_that_cannot_be_used_is_explained(places: Path, service: str | Response, sentence: str) -> None:
     with ExitStack() as stack:

@@ -306,26 +306,6 @@ def test_expecting_client_is_told_to_continue(extended: str) -> None:
         assert BODY.decode() in json.loads(parse(read_to_the_end(client)).body)["body"]
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"x\r\n",  # a chunk of no size
-        b"1\r\nab\r\n",  # a chunk longer than it says
-        b"1\r\na\r\nx\r\n",
-        b"0\r\nA b\r\n\r\n",  # a trailer that is none
-        b"0\r\n" + b"A: b" * 100_000,
-    ],
-)
-def test_badly_framed_body_is_refused_after_the_responses_before_it(extended: str, sent: bytes) -> None:
-    for before, upgrade in [(0, ()), (3, ()), (0, H2C)]:
-        with connect(extended) as client:
-            client.sendall(head("/echo") * before + head("/count", CHUNKED, *upgrade, method="PUT"))
-            with suppress(ConnectionError):
-                client.sendall(sent)
-            received = read_to_the_end(client)
-        assert final_statuses(received) == [200] * before + [400]
-
-
 def test_body_larger_than_any_buffer_is_streamed(extended: str) -> None:
     size = 20_000_000
     received = send(extended, head("/count", f"Content-Length: {size}", method="PUT") + bytes(size))

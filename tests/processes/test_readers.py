@@ -98,22 +98,3 @@ def read_back(language: str, line: str, folder: Path) -> list[Record]:
 @pytest.mark.parametrize(("language", "line"), GUIDE_LINES, ids=[line[:40] for _, line in GUIDE_LINES])
 def test_guide_line_reads_every_record(language: str, line: str, folder: Path) -> None:
     assert read_back(language, line, folder) == [row_of(place) for place in in_order(PLACES)]
-
-
-def test_layers_can_be_joined_and_use_their_spatial_index(folder: Path) -> None:
-    run_line(
-        "python",
-        'localidades = geopandas.read_parquet("localidades-2018-09.parquet")',
-        folder,
-        """
-import warnings
-import pyogrio
-import shapely
-warnings.simplefilter("error")
-layers = [geopandas.read_parquet("localidades-2018-09.parquet"), geopandas.read_file("localidades-2018-09.gpkg")]
-assert [layer.crs.to_epsg() for layer in layers] == [4326, 4326]
-mexico = geopandas.GeoDataFrame(geometry=[shapely.box(-119, 14, -86, 33)], crs="EPSG:4326")
-assert [len(layer.sjoin(mexico)) for layer in layers] == [layers[0].geometry.notna().sum()] * 2
-assert pyogrio.read_info("localidades-2018-09.gpkg")["capabilities"]["fast_spatial_filter"]
-""",
-    )

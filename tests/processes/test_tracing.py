@@ -97,9 +97,7 @@ with TestClient(create_app(read_settings())):
     ("variables", "preparation", "said"),
     [
         ({}, "", ""),
-        ({"OTEL_SERVICE_NAME": "x"}, "", ""),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}, "", ""),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"}, "", ""),
         (
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"},
             "import sys; sys.modules['opentelemetry.instrumentation.asyncpg'] = None\n",

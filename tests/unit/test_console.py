@@ -83,7 +83,6 @@ def test_output_is_written_as_it_is(capsysbinary: pytest.CaptureFixture[bytes]) 
         (ReaderGoneError("It has gone."), 141, ""),
         (KeyboardInterrupt(), 130, ""),
         (MemoryError(), 1, f"error: {InsufficientMemoryError()}\n"),
-        (OSError(12, "no memory"), 1, f"error: {InsufficientMemoryError()}\n"),
         (PermissionError(13, "Refused", "/x"), 1, "error: The system reports an error: Refused, /x.\n"),
         (OSError(13, "Refused"), 1, "error: The system reports an error: Refused.\n"),
     ],

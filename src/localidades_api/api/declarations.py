@@ -98,8 +98,6 @@ PAGINATED: Responses = {
     },
     404: problem(InvalidPageError(6088), "The page is past the last one, or the release does not exist."),
 }
-REVALIDATED: Responses = {200: {"headers": {"Cache-Control": header(_HOW_LONG, "no-cache")}}}
-REVALIDATED_RELEASE: Responses = {200: {"headers": {**OF_RELEASE, **REVALIDATED[200]["headers"]}}}
 NO_KEY: Responses = {
     308: {
         "description": "Redirects to the key without its leading zero.",

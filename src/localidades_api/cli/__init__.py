@@ -1,7 +1,4 @@
-"""The command line: `commands` defines the commands and their options; each larger one has its own module.
-
-Commands import what they need when they run, which keeps help and completion fast.
-"""
+"""The command line: `commands` defines the commands and their options; each larger one has its own module."""
 
 from localidades_api.cli.commands import app
 

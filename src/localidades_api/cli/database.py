@@ -75,12 +75,9 @@ def _migrate(
             raise error.__cause__ from None
         if not isinstance(error.__cause__, ResolutionError):
             raise ConfigurationError(str(error)) from error
-        database, otherwise = "This database", "set DATABASE_URL to another database"
-        if settings.database_url is None:
-            database, otherwise = f"The database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
         raise ConfigurationError(
-            f"{database} is at revision {error.__cause__.argument}, which this version of localidades-api doesn't know:"
-            f" install the version that migrated it, or {otherwise}."
+            f"The database is at revision {error.__cause__.argument}, which this version of localidades-api doesn't"
+            " know: install the version that migrated it, or use another database."
         ) from error
 
 

@@ -1,6 +1,5 @@
 """Reports every error of a command as one sentence on stderr and an exit code."""
 
-import errno
 import io
 import logging
 import signal
@@ -9,7 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, current_thread, main_thread
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
@@ -34,7 +33,6 @@ ALREADY_PUBLISHED = 3
 OUTPUT_ERROR = 74  # EX_IOERR in sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 READER_GONE = 141  # 128 + SIGPIPE
-TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
@@ -57,12 +55,22 @@ class Commands(TyperGroup):
         # Commands report errors themselves; keep the event loop and the connection pool from logging them.
         for library in ("asyncio", "sqlalchemy.pool"):
             logging.getLogger(library).addHandler(logging.NullHandler())
-        with _interrupt_on_sigterm() as terminated:
-            code = self._run(*args, **{**options, "standalone_mode": False})
-            sys.exit(TERMINATED if terminated.is_set() and code == INTERRUPTED else code)
+        signals = [signal.SIGINT]
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            """Act as at Ctrl-C, so that resources are closed."""
+            signals.append(signal.Signals(number))
+            handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, its handler, which cancels the task
+            if not callable(handler):  # a script's background ignores Ctrl-C
+                raise KeyboardInterrupt
+            handler(number, frame)
+
+        if current_thread() is main_thread():  # no other can handle signals
+            signal.signal(signal.SIGTERM, interrupt)
+        code = self._run(*args, **{**options, "standalone_mode": False})
+        sys.exit(128 + signals[-1] if code == INTERRUPTED else code)
 
     def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's
-        """Run a command and return its exit code."""
         try:
             with errors_as_sentences():
                 try:
@@ -77,28 +85,6 @@ class Commands(TyperGroup):
         except SystemExit as ended:
             # Typer and rich exit with 1 on a closed pipe.
             return READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code
-
-
-@contextmanager
-def _interrupt_on_sigterm() -> Iterator[Event]:
-    """Handle SIGTERM like Ctrl-C, so that resources are closed; yield an event that is set when it arrives."""
-    terminated = Event()
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        terminated.set()
-        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, its handler, which cancels the task
-        if not callable(handler):
-            raise KeyboardInterrupt
-        handler(signum, frame)
-
-    if current_thread() is not main_thread():
-        yield terminated
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield terminated
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -118,7 +104,7 @@ def errors_as_sentences() -> Iterator[None]:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        print_error(_explain(InsufficientMemoryError() if _is_out_of_memory(error) else error))
+        print_error(_explain(InsufficientMemoryError() if isinstance(error, MemoryError) else error))
         raise typer.Exit(_exit_code(error)) from error
 
 
@@ -154,14 +140,3 @@ def _explain(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
     return f"This is a bug in localidades-api ({kind}): please report it."
-
-
-def _is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or any error that led to it, was a lack of memory."""
-    seen: list[BaseException] = []  # causes and contexts can form a cycle
-    while error and error not in seen:
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-            return True
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    return False

@@ -155,7 +155,6 @@ def _write_to_stdout(rows: bytes) -> None:
 
 @contextmanager
 def _reporting_errors(job: MatchJob) -> Iterator[None]:
-    """Translate OSError to OutputError."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The commands for the extension `outlines`: import, list and remove."""
+"""The commands for the extension `outlines`: import and remove."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from localidades_api.database.pool import Database
     from localidades_api.extensions.outlines.importing import OutlineReport
 
-outlines = typer.Typer(no_args_is_help=True, help="Import, list and remove outlines of municipios.")
+outlines = typer.Typer(no_args_is_help=True, help="Import and remove outlines of municipios.")
 _SHOWN = 10  # keys or files
 
 
@@ -76,22 +76,6 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
         if found:
             shown = [area if isinstance(area, str) else format_key("municipio", area) for area in found[:_SHOWN]]
             yield f"{what} ({len(found):,}): {', '.join([*shown, *['…'] * (len(found) > _SHOWN)])}"
-
-
-@outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))
-def list_(*, as_json: Json = False) -> None:
-    """Show the edition of the outlines, if there are any."""
-    from localidades_api.cli.database import on_database
-    from localidades_api.extensions.outlines.importing import list_editions
-
-    editions = on_database(list_editions, writes=False)
-    if as_json:
-        print_json({"editions": [{**one._asdict(), "imported_at": one.imported_at.isoformat()} for one in editions]})
-        return
-    for one in editions:
-        print_text(f"{one.name}: {one.municipios:,} municipios, {one.source}, {one.imported_at:%Y-%m-%d %H:%M} UTC")
-    if not editions:
-        print_text("There are no outlines: import them with `localidades-api outlines import`.")
 
 
 @outlines.command(epilog=examples("localidades-api outlines remove"))

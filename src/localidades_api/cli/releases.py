@@ -11,7 +11,6 @@ from localidades_api.cli.exit_codes import examples
 
 if TYPE_CHECKING:
     from localidades_api.catalogue.schemas import Release
-    from localidades_api.database.queries.releases import Publication
 
 releases = typer.Typer()
 
@@ -36,46 +35,17 @@ Reason = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")]
 
 
-def _complete_name(incomplete: str) -> list[str]:
-    """Complete the names of releases except the current one; nothing if the database does not answer."""
-    from localidades_api.cli.database import list_releases, on_database
-    from localidades_api.settings import read_settings
-
-    try:
-        if read_settings().database_url is None:
-            return []  # the Tab key must not start a private Postgres
-        every, current = on_database(list_releases, writes=False)
-    except Exception:  # noqa: BLE001  # completion can't show an error
-        return []
-    return [release.name for release in every if release != current and release.name.startswith(incomplete)]
-
-
 @releases.callback(
     invoke_without_command=True,
     epilog=examples("localidades-api releases", "localidades-api releases --json | jq -r '.releases[].release'"),
 )
-def list_(
-    context: typer.Context,
-    *,
-    log: Annotated[
-        bool, typer.Option("--log", help="List the publications instead, newest first: when, by whom, and why.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+def list_(context: typer.Context, *, as_json: Json = False) -> None:
     """List the releases, oldest first; the current one has a star."""
     if context.invoked_subcommand is not None:
         return
     from localidades_api.catalogue.schemas import PublishedRelease
     from localidades_api.cli.database import list_releases, on_database
-    from localidades_api.database.queries.releases import list_publications
 
-    if log:
-        publications = on_database(list_publications, writes=False)
-        if as_json:
-            print_json({"publications": [publication.model_dump(mode="json") for publication in publications]})
-        else:
-            print_table(_tabulate_log(publications))
-        return
     every, current = on_database(list_releases, writes=False)
     if as_json:
         print_json({"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in every]})
@@ -84,7 +54,6 @@ def list_(
 
 
 def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
-    """Return releases as a table; the current one has a star."""
     table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
     for release in every:
         table.add_row(
@@ -98,33 +67,13 @@ def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
     return table
 
 
-def _tabulate_log(publications: "list[Publication]") -> Table:
-    """Return the log of publications as a table."""
-    table = Table("published", "release", "before", "by", "role", "reason", box=None, pad_edge=False)
-    for publication in publications:
-        table.add_row(
-            f"{publication.published_at:%Y-%m-%d %H:%M:%S} UTC",
-            publication.release,
-            publication.previous or "",
-            publication.account,
-            publication.role,
-            publication.reason or ("import" if publication.action == "import" else ""),
-        )
-    return table
-
-
 @releases.command(
     epilog=examples(
         "localidades-api releases publish 2018-09", "localidades-api releases publish 2018-09 --json | jq -r .previous"
     )
 )
 def publish(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Name of a release, as `localidades-api releases` lists it.", autocompletion=_complete_name
-        ),
-    ],
+    name: Annotated[str, typer.Argument(help="Name of a release, as `localidades-api releases` lists it.")],
     *,
     reason: Reason = None,
     as_json: Json = False,
@@ -146,9 +95,7 @@ def publish(
     epilog=examples("localidades-api releases retire 2018-09", "localidades-api releases retire --keep 12")
 )
 def retire(
-    name: Annotated[
-        str | None, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a release that is not the current one.")] = None,
     *,
     keep: Annotated[
         int | None,

@@ -46,7 +46,6 @@ def run_service(host: str, port: int, options: ServerOptions) -> None:
 
 
 def _print_where_to_look(url: str, settings: Settings, address: tuple[str, int], prefix: str) -> None:
-    """Print the served release and the first addresses to visit."""
     try:
         _, current = asyncio.run(on_database_at(url, settings, list_releases, writes=False))
         shown = current.name if current else "none yet: load one with `localidades-api import`"

@@ -209,15 +209,11 @@ class Client:
 
 def complete_key(key: str | int) -> str:
     """Return a key as text with its zeros; only that of a locality may be a number. Raises ValueError."""
-    text = str(key)
-    digits = next((digits for digits in _KINDS if digits - 1 <= len(text) <= digits), 0)
-    completed = text.zfill(digits)
-    is_number = isinstance(key, int) and digits == _LOCALITY
-    is_key = digits > 0 and text.isascii() and text.isdecimal()
-    if is_key and (is_number or key == completed):
-        return completed
-    hint = f" Did you mean '{completed}'?" if is_key else ""
-    raise ValueError(f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.{hint}")
+    text = str(key).zfill(_LOCALITY) if isinstance(key, int) and len(str(key)) == _LOCALITY - 1 else str(key)
+    is_number = isinstance(key, int) and len(text) != _LOCALITY
+    if is_number or len(text) not in _KINDS or not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.")
+    return text
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

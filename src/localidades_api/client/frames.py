@@ -125,7 +125,7 @@ def _read_list(rows: object) -> Table:
 def _check_list(rows: object) -> Iterable[Any]:
     # A DataFrame of yet another library would yield the names of its columns.
     if isinstance(rows, str | bytes | Mapping) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
-        raise TypeError(f"Rows are {_EXPECTED}, not {_describe(rows)}.{_hint(rows)}")
+        raise TypeError(f"Rows are {_EXPECTED}, not {_describe(rows)}.")
     return rows
 
 
@@ -140,12 +140,6 @@ def _as_dicts(rows: list[Any]) -> Sequence[Mapping[Any, object]]:
 
 def _describe(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-
-
-def _hint(rows: object) -> str:
-    if isinstance(rows, Mapping):
-        return " Put a single row into a list, and columns into a DataFrame."
-    return " Put a single text into a list." if isinstance(rows, str) else ""
 
 
 def _as_text(lines: Iterable[Sequence[object]]) -> Iterator[list[str]]:
@@ -172,7 +166,6 @@ def _is_missing(value: object) -> bool:
 
 
 def _type(name: str) -> type[int] | type[float] | type[str]:
-    """Return the type of an answer's column."""
     return NUMBERS.get(name.partition("_")[2], str)
 
 

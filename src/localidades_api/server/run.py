@@ -5,7 +5,6 @@ The application is imported where it runs, so that the supervisor neither waits 
 """
 
 import asyncio
-import errno
 import faulthandler
 import gc
 import logging
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 TESTED = "0.54"  # minor version of uvicorn, whose internals `server.protocol` uses; pyproject.toml pins it too
 
 _BACKLOG = 2048
-_LAST_PORT = 65_535
 _HANG_TIMEOUT = 30  # seconds without a sign of life, after which a worker is replaced; a busy machine may be slow
 _REPORT_INTERVAL = 1.0  # seconds
 _COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's default, 700, is some twenty requests
@@ -68,27 +66,11 @@ def listen(host: str, port: int, *, setting: str = "--port") -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         takes_both = host == "::" and socket.has_dualstack_ipv6()
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both)
-    except OSError as error:
-        raise ConfigurationError(_explain(error, host, port, setting)) from error
-    except UnicodeError as error:
-        raise ConfigurationError("Can't listen: --host is not a valid host name.") from error
-
-
-def _explain(error: OSError, host: str, port: int, setting: str) -> str:
-    """Return what is wrong with an address, and what to do."""
-    if error.errno == errno.EADDRINUSE and setting == "--port":
-        other = port + 1 if port < _LAST_PORT else port - 1
-        return (
-            f"Port {port} is in use. Choose another: `localidades-api serve --port {other}`"
-            f" (in a clone, `make run PORT={other}`)."
-        )
-    remedies = {
-        errno.EADDRINUSE: f"another server uses it, so choose another {setting}",
-        errno.EACCES: f"choose a {setting} above 1023",
-    }
-    remedy = remedies.get(error.errno or 0, "choose a --host that is an address of this machine")
-    reason = str(error.strerror).partition(" (")[0]
-    return f"Can't listen on {host} port {port} ({reason}): {remedy}."
+    except (OSError, UnicodeError) as error:
+        reason = str(error.strerror if isinstance(error, OSError) else "not a host name").partition(" (")[0]
+        raise ConfigurationError(
+            f"Can't listen on {host} port {port} ({reason}): choose another --host or {setting}."
+        ) from error
 
 
 class ServerOptions(NamedTuple):
@@ -144,7 +126,6 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
 
 
 def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
-    """Return the protocol factory."""
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
         Timeouts(settings.client_timeout, settings.keep_alive_timeout),
@@ -154,7 +135,6 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
 
 
 def _make_protocol(connections: Connections, **options: Any) -> asyncio.Protocol:  # noqa: ANN401  # uvicorn's
-    """Return the protocol of a new connection."""
     from localidades_api.server.protocol import HttpProtocol  # noqa: PLC0415  # takes the supervisor 47 MB and 0.8 s
 
     return HttpProtocol(**options, limits=connections)
@@ -216,15 +196,9 @@ def _import(application: str) -> "FastAPI":
     except LocalidadesError:
         raise
     except Exception as error:
-        is_unknown = isinstance(error, ImportError) and application.startswith(error.name or application)
-        if is_unknown or isinstance(error, AttributeError | ValueError):
-            raise ConfigurationError(
-                f"--app must name a module and its attribute, such as service:app ({error})."
-            ) from error
-        kind = type(error).__name__
-        _log.exception("%s, while --app %s is imported", kind, application)
+        _log.exception("--app %s can't be imported", application)
         raise ConfigurationError(
-            f"--app {application} raises {kind} when it is imported; the log above says where."
+            f"--app {application} can't be imported ({type(error).__name__}); the log above says where."
         ) from error
     if not isinstance(app, FastAPI):
         raise ConfigurationError(f"--app {application} is not a FastAPI application.")

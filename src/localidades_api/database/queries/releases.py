@@ -1,14 +1,12 @@
 """The list of releases with the current one, and the log of publications."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import TextClause, select, text
 
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
-from localidades_api.database.models import comparisons, current_release, publications, releases
+from localidades_api.database.models import comparisons, current_release, releases
 from localidades_api.database.pool import Database
 
 # A standby is behind while it has received changes that it does not show yet.
@@ -27,22 +25,6 @@ _RELEASES = (
     .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
 )
 NO_BORDERS = text("NULL")
-_PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
-
-
-class Publication(BaseModel):
-    """An entry of the log of publications: when a release became the current one, by whom, and why."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    number: int
-    release: str
-    previous: str | None
-    published_at: datetime
-    action: Literal["import", "publish"]
-    role: str
-    account: str
-    reason: str | None
 
 
 class ChangeCounts(NamedTuple):
@@ -84,8 +66,3 @@ async def get_release_snapshot(database: Database, borders: TextClause = NO_BORD
     }
     edition = (rows[0][-1] or "") if rows else ""
     return ReleaseSnapshot(every, current, changes, publication, any(row.is_behind for row in rows), edition)
-
-
-async def list_publications(database: Database) -> list[Publication]:
-    """Return the whole log of publications, newest first."""
-    return [Publication.model_validate(row) for row in await database.fetch(_PUBLICATIONS)]

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import asyncpg
 from pydantic_core import to_json
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.keys import STATE_KEYS, format_key, state_of
@@ -27,7 +27,7 @@ from localidades_api.importer.source import fetch_file, interruptible, is_addres
 from localidades_api.observability.progress import ImportStep, Step, StepProgress
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_EDITION = text("SELECT name, source, sha256, municipios, imported_at FROM outline_edition")
+_EDITION = text("SELECT name, sha256 FROM outline_edition")
 _REMOVE = text(
     "WITH rings AS (DELETE FROM outline_rings), outlines AS (DELETE FROM outlines)"
     " DELETE FROM outline_edition RETURNING name"
@@ -147,11 +147,6 @@ async def remove_outlines(database: Database) -> str | None:
         name: str | None = await connection.scalar(_REMOVE)
         await connection.commit()
     return name
-
-
-async def list_editions(database: Database) -> Sequence[Row[Any]]:
-    """Return the edition, if there is one."""
-    return await database.fetch(_EDITION)
 
 
 def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Outline]:

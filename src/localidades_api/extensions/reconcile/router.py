@@ -7,12 +7,11 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, StrictStr, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.declarations import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
@@ -23,96 +22,34 @@ from localidades_api.catalogue.messages import describe_fault, describe_place, p
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.downloads import list_records_with_keys
-from localidades_api.errors import (
-    ContentTooLargeError,
-    InvalidParametersError,
-    RequestTimeoutError,
-    UnsupportedMediaTypeError,
-)
+from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.extensions.reconcile import entities
-from localidades_api.extensions.reconcile.batch import answer_batch
+from localidades_api.extensions.reconcile.batch import MAX_LISTED, answer_batch
 from localidades_api.extensions.reconcile.entities import RECONCILE
-from localidades_api.extensions.reconcile.schemas import (
-    Endpoint,
-    ExtendService,
-    ExtensionColumn,
-    ExtensionQuery,
-    Manifest,
-    PreviewService,
-    ReconciliationBatch,
-    ReconciliationExtension,
-    SuggestServices,
-    ViewService,
-)
-from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, NAMED_TYPES, PROPERTIES, TYPES
+from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
 from localidades_api.releases.tracker import ReleaseTracker
 
-MAX_BATCH = 500  # queries, or keys to extend
-MAX_BODY = 1_000_000  # bytes
-PREVIEW_SIZE = (400, 200)  # pixels
+_MAX_BATCH = 500  # queries, or keys to extend
+_MAX_BODY = 1_000_000  # bytes
 _MAX_FIELDS = 10
 _FORM = "application/x-www-form-urlencoded"
 # The page about keys and columns; every deployment has the same, so that matched cells stay matched.
 _SPACE = "https://www.inegi.org.mx/app/ageeml/"
 _FIELDS = ("queries", "extend")
-_TOO_LARGE: Responses = {
-    413: problem(ContentTooLargeError(MAX_BATCH, "queries"), "The body, or the batch in it, is too large.")
-}
-_OF_BODY: Responses = {
-    408: problem(RequestTimeoutError(), "The client sends the body too slowly."),
-    415: problem(UnsupportedMediaTypeError([_FORM]), "The body is not a form."),
-}
 
-_QUERIES = '{"q0": {"query": "Aguascalientes", "type": "estado"}}'
-
-TAG = "Reconciliation"
-router = APIRouter(prefix=RECONCILE.rstrip("/"), tags=[TAG], responses=ERRORS, dependencies=[Depends(check_request)])
+router = APIRouter(prefix=RECONCILE.rstrip("/"), include_in_schema=False, dependencies=[Depends(check_request)])
 
 
 class ReconcileQuery(StrictQuery):
     """The parameters of the endpoint; without any, the answer is the manifest."""
 
-    queries: Omittable[str] = Field(
-        default=None,
-        description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
-        examples=[_QUERIES],
-    )
-    extend: Omittable[str] = Field(
-        default=None,
-        description=f"Data extension: a JSON object of at most {MAX_BATCH} `ids` and the `properties` to fetch.",
-        examples=['{"ids": ["140390001"], "properties": [{"id": "poblacion"}]}'],
-    )
+    queries: Omittable[str] = None
+    extend: Omittable[str] = None
 
 
-# One of the fields; /docs sends the other as blank.
-_BODY_FIELDS = {
-    name: {"type": "string", "description": field.description} for name, field in ReconcileQuery.model_fields.items()
-}
-_BODY = {
-    "required": True,
-    "content": {
-        _FORM: {
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "queries": {**_BODY_FIELDS["queries"], "examples": [_QUERIES]},
-                    "extend": {**_BODY_FIELDS["extend"], "examples": [""]},
-                },
-                "additionalProperties": False,
-            }
-        }
-    },
-}
-
-
-@router.get(
-    "/",
-    summary="Show the reconciliation service, or ask it",
-    response_model=Manifest | ReconciliationBatch | ReconciliationExtension,
-    responses={**REVALIDATED, **_TOO_LARGE},
-)
+@router.get("/")
 async def get_reconciliation(
     request: Request,
     query: Annotated[ReconcileQuery, Query()],
@@ -120,27 +57,17 @@ async def get_reconciliation(
     names: NamesDep,
     repository: RepositoryDep,
 ) -> Response:
-    """Show the manifest of the reconciliation service, or answer a batch of queries or a data extension.
-
-    OpenRefine and other clients need only the address of this resource. It speaks version 0.2 of the community group's
-    Reconciliation Service API.
-    """
+    """Show the manifest of the reconciliation service, or answer a batch of queries or a data extension."""
     fields = query.model_dump(exclude_none=True)
     if not fields:
-        manifest = describe_service(requested_base(request)).model_dump(by_alias=True)
         # Its addresses depend on the Host header, so shared caches must not keep it.
-        return Response(to_json(manifest), headers={**JSON.headers, "Cache-Control": "no-cache, private"})
+        headers = {**JSON.headers, "Cache-Control": "no-cache, private"}
+        return Response(to_json(_manifest(requested_base(request))), headers=headers)
     return await _answer(releases, names, repository, fields)
 
 
-@router.post("", include_in_schema=False)  # a redirect may lose the body
-@router.post(
-    "/",
-    summary="Reconcile or extend a table",
-    response_model=ReconciliationBatch | ReconciliationExtension,
-    responses={200: {"headers": OF_RELEASE}, **_TOO_LARGE, **_OF_BODY},
-    openapi_extra={"requestBody": _BODY},
-)
+@router.post("")  # a redirect may lose the body
+@router.post("/")
 async def reconcile(
     request: Request,
     query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses every parameter
@@ -148,43 +75,38 @@ async def reconcile(
     names: NamesDep,
     repository: RepositoryDep,
 ) -> Response:
-    """Answer a batch of reconciliation queries, or a data extension, sent as a form.
+    """Answer a batch of queries, or a data extension, sent as a form.
 
     A query that is wrong has an `error` among its results; the others of its batch are answered.
     """
     if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaTypeError([_FORM])
-    return await _answer(releases, names, repository, _read_form(await read_body(request, MAX_BODY)))
+    return await _answer(releases, names, repository, _read_form(await read_body(request, _MAX_BODY)))
 
 
 router.include_router(entities.router)
 
 
-def describe_service(base: str) -> Manifest:
+def _manifest(base: str) -> dict[str, Any]:
     """Return the manifest; `base` is the absolute address of the service, without a trailing slash."""
     root = f"{base}{RECONCILE.rstrip('/')}"
-    width, height = PREVIEW_SIZE
 
-    def endpoint(path: str) -> Endpoint:
-        return Endpoint(service_url=root, service_path=path)
+    def endpoint(path: str) -> dict[str, str]:
+        return {"service_url": root, "service_path": path}
 
-    return Manifest(
-        versions=["0.2"],
-        name="Localidades de México (INEGI)",
-        identifier_space=_SPACE,
-        schema_space=_SPACE,
-        service_version=__version__,
-        default_types=list(TYPES.values()),
-        view=ViewService(url=f"{root}/view/?id={{{{id}}}}"),
-        preview=PreviewService(url=f"{root}/preview/?id={{{{id}}}}", width=width, height=height),
-        suggest=SuggestServices(
-            entity=endpoint("/suggest/entity/"),
-            property=endpoint("/suggest/property/"),
-            type=endpoint("/suggest/type/"),
-        ),
-        extend=ExtendService(propose_properties=endpoint("/properties/"), property_settings=[]),
-        batch_size=MAX_BATCH,
-    )
+    return {
+        "versions": ["0.2"],
+        "name": "Localidades de México (INEGI)",
+        "identifierSpace": _SPACE,
+        "schemaSpace": _SPACE,
+        "serviceVersion": __version__,
+        "defaultTypes": [type_._asdict() for type_ in TYPES.values()],
+        "view": {"url": f"{root}/view/?id={{{{id}}}}"},
+        "preview": {"url": f"{root}/preview/?id={{{{id}}}}", "width": 400, "height": 200},
+        "suggest": {what: endpoint(f"/suggest/{what}/") for what in ("entity", "property", "type")},
+        "extend": {"propose_properties": endpoint("/properties/"), "property_settings": []},
+        "batchSize": _MAX_BATCH,
+    }
 
 
 def _read_form(body: bytes) -> dict[str, str]:
@@ -207,15 +129,14 @@ async def _answer(
     """Answer the one field of a request."""
     if len(fields) != 1:
         raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
-    text = fields.get("queries")
+    [(name, text)] = fields.items()
     release = await releases.current()
-    if text is not None:
-        batch = _read_object("queries", text)
-        _refuse_too_many(batch, "queries")
-        content: object = await answer_batch(names, release, batch)
+    members = _read_object(name, text)
+    if name == "queries":
+        _refuse_too_many(members, "queries")
+        content = await answer_batch(names, release, members)
     else:
-        query = _read_extension(fields["extend"])
-        content = (await extend(repository, release, query)).model_dump(exclude_none=True)
+        content = await extend(repository, release, _read_extension(members))
     # No other client needs the answer, and caches can't distinguish bodies.
     headers = {"Cache-Control": "no-store", "Catalogue-Release": release.name}
     return Response(to_json(content), headers={**headers, **JSON.headers})
@@ -229,47 +150,56 @@ def _read_object(name: str, text: str) -> dict[str, object]:
     raise InvalidParametersError([(name, "Give a JSON object.")])
 
 
-def _read_extension(text: str) -> ExtensionQuery:
-    content = _read_object("extend", text)
-    _refuse_too_many(content, "members")
-    if isinstance(ids := content.get("ids"), list):
+def _refuse_too_many(batch: Sized, unit: str) -> None:
+    """Raise ContentTooLargeError for more than the manifest allows."""
+    if len(batch) > _MAX_BATCH:
+        raise ContentTooLargeError(_MAX_BATCH, unit)
+
+
+# -- Data extension
+
+
+class _Property(BaseModel):
+    """A property to fetch."""
+
+    id: StrictStr
+
+
+class ExtensionQuery(BaseModel):
+    """The entities and the properties to fetch for them."""
+
+    ids: list[StrictStr]
+    properties: list[_Property] = Field(max_length=MAX_LISTED)
+
+
+def _read_extension(members: Mapping[str, object]) -> ExtensionQuery:
+    if isinstance(ids := members.get("ids"), list):
         _refuse_too_many(ids, "ids")
     try:
-        query = ExtensionQuery.model_validate(content)
+        return ExtensionQuery.model_validate(members)
     except ValidationError as error:
         fault = error.errors()[0]
         sentence = f"{describe_place(fault['loc'])}: {describe_fault(fault)}"
         raise InvalidParametersError([("extend", sentence)]) from None
-    return query
 
 
-def _refuse_too_many(batch: Sized, unit: str) -> None:
-    """Raise ContentTooLargeError for more than the manifest allows."""
-    if len(batch) > MAX_BATCH:
-        raise ContentTooLargeError(MAX_BATCH, unit)
-
-
-_Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
-
-
-async def extend(repository: CatalogueRepository, release: Release, query: ExtensionQuery) -> ReconciliationExtension:
+async def extend(repository: CatalogueRepository, release: Release, query: ExtensionQuery) -> dict[str, Any]:
     """Return the columns of a query: empty cells for unknown keys and for columns that a type lacks.
 
     Raises InvalidParametersError for properties that no type has.
     """
-    ids_of_columns = list(dict.fromkeys(column.id for column in query.properties))
-    if unknown := [plain_name(id_) for id_ in ids_of_columns if id_ not in PROPERTIES]:
+    names = list(dict.fromkeys(column.id for column in query.properties))
+    if unknown := [plain_name(name) for name in names if name not in PROPERTIES]:
         raise InvalidParametersError([("extend", f"There is no property {', '.join(unknown)}.")])
     keys: dict[PlaceKind, list[int]] = defaultdict(list)
     for key in query.ids:
         if (kind := KIND_BY_DIGITS.get(len(key))) and key.isascii() and key.isdecimal():
             keys[kind].append(int(key))
-    rows: dict[str, _Cells] = {key: {id_: [] for id_ in ids_of_columns} for key in query.ids}
+    rows: dict[str, Any] = {key: {name: [] for name in names} for key in query.ids}
     for kind, ids in keys.items():
         for record in await _fetch(repository, release, kind, ids):
-            key = format_key(kind, record["id"])
-            rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in ids_of_columns}
-    return ReconciliationExtension(meta=[_column(id_) for id_ in ids_of_columns], rows=rows)
+            rows[record["cvegeo"]] = {name: _cell(name, record) if name in FETCHED[kind] else [] for name in names}
+    return {"meta": list(map(_describe_column, names)), "rows": rows}
 
 
 async def _fetch(
@@ -282,19 +212,18 @@ async def _fetch(
         found = list((await repository.list_municipalities_by_key(release, ids)).values())
     else:
         found = [row for row in await repository.list_states(release) if row.id in ids]
-    return [{"cvegeo": format_key(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
+    return [{**row._mapping, "cvegeo": format_key(kind, row.id)} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
 
 
-def _column(id_: str) -> ExtensionColumn:
-    return ExtensionColumn(
-        id=id_, name=PROPERTIES[id_].name, type=NAMED_TYPES[ENTITIES[id_]] if id_ in ENTITIES else None
-    )
+def _describe_column(name: str) -> dict[str, Any]:
+    of_entities = {"type": TYPES[ENTITIES[name]].identify()} if name in ENTITIES else {}
+    return {**PROPERTIES[name].identify(), **of_entities}
 
 
-def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | int | float]]:
-    value = record[id_]
+def _cell(name: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    value = record[name]
     if value is None:
         return []
-    if id_ in ENTITIES:
-        return [{"id": format_key(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
+    if name in ENTITIES:
+        return [{"id": format_key(ENTITIES[name], record[f"{name}_id"]), "name": value}]
     return [{type(value).__name__: value}]  # `str`, `int`, `float` or `bool`, as the protocol names them

@@ -1,26 +1,34 @@
 """The types of entities, and the properties that matching compares and clients can fetch."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.extensions.reconcile.schemas import Described, Named
 
-TYPES: Mapping[PlaceKind, Described] = {
-    "localidad": Described(
-        id="localidad", name="Localidad (locality)", description="A settlement of any size, with a key of nine digits."
+
+class Term(NamedTuple):
+    """A type of entities, or a property of theirs."""
+
+    id: str
+    name: str
+    description: str
+
+    def identify(self) -> dict[str, str]:
+        """Return its id and name, as an answer mentions it."""
+        return {"id": self.id, "name": self.name}
+
+
+TYPES: Mapping[PlaceKind, Term] = {
+    "localidad": Term("localidad", "Localidad (locality)", "A settlement of any size, with a key of nine digits."),
+    "municipio": Term(
+        "municipio",
+        "Municipio (municipality)",
+        "A municipio, or a demarcación of Mexico City, with a key of five digits.",
     ),
-    "municipio": Described(
-        id="municipio",
-        name="Municipio (municipality)",
-        description="A municipio, or a demarcación of Mexico City, with a key of five digits.",
-    ),
-    "estado": Described(
-        id="estado", name="Estado (state)", description="One of the 32 federal entities, with a key of two digits."
-    ),
+    "estado": Term("estado", "Estado (state)", "One of the 32 federal entities, with a key of two digits."),
 }
-NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=type_.id, name=type_.name) for kind, type_ in TYPES.items()}
 
 # The meanings of properties that entities of several types have, or whose values are entities.
 _MEANINGS: Mapping[str, str] = {
@@ -34,18 +42,18 @@ _MEANINGS: Mapping[str, str] = {
 _OF_ESTADO = ("estado_id", "estado_clave", "estado", "estado_abreviatura")
 
 
-def _describe(name: str) -> Described:
+def _describe(name: str) -> Term:
     column = COLUMNS[name]
-    return Described(id=name, name=column.label, description=_MEANINGS.get(name, column.meaning))
+    return Term(name, column.label, _MEANINGS.get(name, column.meaning))
 
 
 _PROPERTIES = (
     *map(_describe, ("id", "cvegeo", "clave", "nombre", *ATTRIBUTES)),
-    Described(id="localidades", name="Localidades", description="Number of localities in the municipio."),
-    Described(id="abreviatura", name="Abreviatura", description="INEGI's abbreviation of the estado."),
+    Term("localidades", "Localidades", "Number of localities in the municipio."),
+    Term("abreviatura", "Abreviatura", "INEGI's abbreviation of the estado."),
     *map(_describe, ("municipio_id", "municipio_clave", "municipio", *_OF_ESTADO)),
 )
-PROPERTIES: Mapping[str, Described] = {described.id: described for described in _PROPERTIES}
+PROPERTIES: Mapping[str, Term] = {term.id: term for term in _PROPERTIES}
 FETCHED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": tuple(id_ for id_ in PROPERTIES if id_ not in {"localidades", "abreviatura"}),
     "municipio": ("id", "cvegeo", "clave", "nombre", "localidades", *_OF_ESTADO),
@@ -72,11 +80,16 @@ ALIASES: Mapping[str, str] = {
 _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 
-def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
-    """Return the items whose id, name or description has a word with this beginning.
+def beginning_with(prefix: str, terms: Iterable[Term]) -> list[Term]:
+    """Return the terms whose id, name or description has a word with this beginning.
 
     Exact names come first, then compared properties: OpenRefine offers one list for comparing and for fetching.
     """
     folded = fold(prefix)
-    found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]
-    return sorted(found, key=lambda one: (folded not in {one.id, fold(one.name)}, one.id not in _COMPARED))
+
+    def begins(term: Term) -> bool:
+        return f" {folded}" in f" {term.id} {fold(f'{term.name} {term.id} {term.description}')}"
+
+    return sorted(
+        filter(begins, terms), key=lambda term: (folded not in {term.id, fold(term.name)}, term.id not in _COMPARED)
+    )

@@ -3,4 +3,4 @@
 from localidades_api.api.extension import Extension
 from localidades_api.extensions.wscatgeo.router import WSCATGEO, router
 
-EXTENSION = Extension(router, WSCATGEO, link="the addresses of INEGI's wscatgeo")
+EXTENSION = Extension(router, WSCATGEO)

@@ -6,15 +6,11 @@ guessed about that service. It ignores parameters that it does not know, so this
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from pydantic import ConfigDict
+from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.params import RepresentationQuery
-from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, ReleasesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
@@ -38,17 +34,6 @@ _PATHS: Mapping[Level, re.Pattern[str]] = {
         rf"localidades/(?P<ent>\d\d?){_MUN}({_LOC}|/(?P<ambito>[UR]))?/?", re.ASCII | re.IGNORECASE
     ),
 }
-EXAMPLES: Mapping[str, str] = {  # paths, with what they answer
-    "mgee": "Every estado.",
-    "mgee/14": "One estado.",
-    "mgem": "Every municipio.",
-    "mgem/14": "The municipios of an estado.",
-    "mgem/14/039": "One municipio.",
-    "localidades/14/039": "The localities of a municipio.",
-    "localidades/14/039/U": "Its urban localities; R has the rural ones.",
-    "localidades/14/039/0001": "One locality.",
-    "mgem/buscar/guadal": "The municipios with this text in their names; mgee and localidades likewise.",
-}
 _MAX_WORDS = 100  # characters
 _NAMES: Mapping[Level, str] = {"mgee": "las entidades", "mgem": "los municipios", "localidades": "las localidades"}
 _NO_PATH = (
@@ -59,21 +44,6 @@ _NO_PATH = (
 
 class _Refusal(Exception):  # noqa: N818  # an answer, with a sentence for whoever reads the answer
     """Raised with the sentence of an answer without results."""
-
-
-class PathsQuery(RepresentationQuery):
-    """The parameters of the list of paths."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-@router.get(WSCATGEO)
-@router.get(f"{WSCATGEO}v2/")
-async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) -> Response:
-    """List the paths of a version, as an HTML page or JSON."""
-    paths = [{"path": path, "content": content} for path, content in EXAMPLES.items()]
-    builder = ResponseBuilder.without_release(request, query)
-    return builder.answer("wscatgeo/wscatgeo.html", "wscatgeo", {"results": paths})
 
 
 @router.get(f"{WSCATGEO}{{path:path}}")

@@ -21,7 +21,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import DAMAGED_ZIP, open_text
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.source import Source
-from localidades_api.observability.progress import Counting
+from localidades_api.observability.progress import StepProgress
 
 # Bounds on memory for files that are not catalogues.
 MAX_LINES = 4_000_000
@@ -174,18 +174,18 @@ def open_catalogue(file: Source, sheet: str | None = None) -> Iterator[Catalogue
             yield table
 
 
-def watch_reading(table: CatalogueText, counting: Counting) -> Callable[[int], None]:
+def watch_reading(table: CatalogueText, progress: StepProgress) -> Callable[[int], None]:
     """Return a function that reports the number of rows read; it estimates the total from the bytes read so far."""
     read = 0
     if table.rows is not None:
-        counting.expect(table.rows)
+        progress.expect(table.rows)
 
     def advance(rows: int) -> None:
         nonlocal read
         read += rows
         if table.share is not None and (share := table.share()):
-            counting.expect(max(read, round(read / share / 1000) * 1000))
-        counting.advance(rows)
+            progress.expect(max(read, round(read / share / 1000) * 1000))
+        progress.advance(rows)
 
     return advance
 

@@ -40,7 +40,6 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         "totals": {"estados": report.states, "municipios": report.municipalities, "localidades": report.localities},
         "compared_with": comparison.previous,
         "changes": None if comparison.previous is None else changes,
-        "zeros_restored": report.zeros_restored,
         "losses": report.losses,
         "demo_retired": report.demo_retired,
         "withdrawn": report.withdrawn,
@@ -76,8 +75,6 @@ def print_report(report: ImportReport, *, dry_run: bool = False) -> None:
             f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
             f" {comparison.updated:,} updated"
         )
-    if report.zeros_restored:
-        lines.append("the keys had lost their leading zeros, as in a spreadsheet; they were restored")
     if report.losses:
         lines.append(report.losses)
     if report.demo_retired:

@@ -26,14 +26,13 @@ _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in on
 
 
 class Text(NamedTuple):
-    """The text of a catalogue: the member of a zip that it is from, and its size in bytes, 0 if that is unknown.
+    """The text of a catalogue, and the member of a zip that it is from.
 
     `sheet_rows` has the sheet's row number of each line, if the text is that of a workbook.
     """
 
     member: str
     file: IO[bytes]
-    size: int
     sheet_rows: list[int] | None = None
 
 
@@ -44,29 +43,28 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
     unnamed temporary file.
     """
     file = stack.enter_context(limit_reads(source))
-    size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
     if not zipfile.is_zipfile(file) and not _begins_with(file, ZIP):
         _refuse_sheet(sheet)
         text: IO[bytes] = file
         if _begins_with(file, b"\x1f\x8b"):
-            text, size = cast("IO[bytes]", stack.enter_context(_Unpacked(file))), 0
+            text = cast("IO[bytes]", stack.enter_context(_Unpacked(file)))
         _refuse_other_kinds(text)
-        return Text(source.name if isinstance(source, Path) else "", text, size)
+        return Text(source.name if isinstance(source, Path) else "", text)
     archive = stack.enter_context(zipfile.ZipFile(file))
     members = archive.infolist()
     is_sheet = is_workbook(archive)
     if not is_sheet and len(members) <= _MAX_MEMBERS:
         _refuse_sheet(sheet)
         members = [_choose_member(archive)]
-    if excess := find_excess(members, size):
+    if excess := find_excess(members, os.fstat(file.fileno()).st_size):
         raise CatalogueError(f"The zip {excess}: this is not a catalogue.")
     if is_sheet:
         return _read_workbook(archive, sheet, stack)
     [member] = members
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
-    return Text(member.filename, table, member.file_size)
+    return Text(member.filename, table)
 
 
 def describe_file(path: Path) -> str | None:
@@ -123,9 +121,8 @@ def _read_workbook(archive: zipfile.ZipFile, sheet: str | None, stack: ExitStack
         raise CatalogueError(str(error)) from error
     except DAMAGE as error:
         raise CatalogueError("The workbook can't be read: save its sheet as CSV (UTF-8).") from error
-    written = text.tell()
     text.seek(0)
-    return Text("", text, written, sheet_rows)
+    return Text("", text, sheet_rows)
 
 
 def limit_reads(source: Path | IO[bytes]) -> io.BufferedReader:

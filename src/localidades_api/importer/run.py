@@ -25,7 +25,7 @@ from localidades_api.importer.checks import (
     refuse_published,
     refuse_renames,
 )
-from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.extract import open_catalogue
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
@@ -50,7 +50,6 @@ class ImportReport:
     rejected: list[Rejected]
     comparison: Comparison
     demo_retired: bool
-    zeros_restored: bool
     losses: str | None  # a message if much of the previous release or of the country is missing
     seconds: float
 
@@ -121,7 +120,6 @@ async def import_catalogue(
         rejected=catalogue.rejected,
         comparison=comparison,
         demo_retired=demo_retired,
-        zeros_restored=catalogue.zeros_restored,
         losses=describe_losses(comparison, catalogue),
         seconds=seconds,
     )
@@ -173,7 +171,7 @@ async def _read(
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
         with suppress(MemoryError), interruptible():
-            return name, transform(table, watch_reading(table, progress))
+            return name, transform(table, progress.advance)
     # Free the rows first: the connection needs memory to close.
     gc.collect()
     raise InsufficientMemoryError

@@ -60,7 +60,7 @@ def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
 def test_path_that_is_no_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
     (huge := tmp_path / "huge.zip").touch()
     os.truncate(huge, source_module.MAX_FILE_BYTES + 1)
-    remedy = "give the path or http(s) address of a zip, csv, txt or xlsx."
+    remedy = "give the path or http(s) address of a zip, csv or txt."
     for path, sentence in {
         tmp_path / "nowhere.zip": f"There is no file {tmp_path}/nowhere.zip: {remedy}",
         tmp_path / "nul\0.zip": f"There is no file {tmp_path}/nul",

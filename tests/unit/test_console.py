@@ -20,7 +20,6 @@ from localidades_api.errors import (
     ReaderGoneError,
     UnreadableBodyError,
 )
-from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability import progress_display
@@ -30,7 +29,7 @@ from localidades_api.releases.comparison import Comparison
 
 REPORT = ImportReport(
     release="2020-01", states=32, municipalities=2469, localities=304_400, withdrawn=1234,
-    rejected=[Rejected(Position("line", number), "no [bold]key[/bold]") for number in range(22)],
+    rejected=[Rejected(number, "no [bold]key[/bold]") for number in range(22)],
     comparison=Comparison("2019-01", 1000, 20, 3, 4, 5), demo_retired=True,
     losses="Much is missing.", seconds=12.345,
 )  # fmt: skip

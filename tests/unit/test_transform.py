@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import Position, read_table
+from localidades_api.importer.extract import read_table
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched
 
@@ -81,7 +81,7 @@ def test_position_in_degrees_minutes_and_seconds_is_read_or_its_row_rejected() -
     bad = ("01", "A", "001", "A", "0021", "A", "to the west", "21°52'47\"N")
     catalogue = read_lines(lines_of([*rows, bad], CENSUS))
     assert {(one.latitud, one.longitud) for one in catalogue.localities} == {(21.879823, -102.296047)}
-    assert catalogue.rejected == [Rejected(Position("line", 22), "its longitud can't be read as degrees")]
+    assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
 
 
 # -- Rejected rows, each among enough good ones
@@ -127,7 +127,7 @@ def test_position_in_degrees_minutes_and_seconds_is_read_or_its_row_rejected() -
 )
 def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[str, str], reason: str) -> None:
     catalogue = read_rows(*ROWS[:7], with_values(Place("010010021", "Lugar 21"), **values), *ROWS[7:])
-    assert catalogue.rejected == [Rejected(Position("line", 9), reason)]  # after the header and seven rows
+    assert catalogue.rejected == [Rejected(9, reason)]  # after the header and seven rows
     assert [locality.nombre for locality in catalogue.localities] == [place.nombre for place in PLAIN]
 
 
@@ -147,7 +147,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
 def test_incomplete_last_line_is_rejected_alone(line: str, reason: str, end: str) -> None:
     lines = [*(f"{row}\n" for row in lines_of(ROWS)), line + end]
     catalogue = transform(read_table("AGEEML.csv", filter(None, lines)), unwatched)
-    assert catalogue.rejected == ([Rejected(Position("line", 22), reason)] if line + end else [])
+    assert catalogue.rejected == ([Rejected(22, reason)] if line + end else [])
     assert len(catalogue.localities) == len(PLAIN)
 
 
@@ -168,9 +168,7 @@ def test_faults_across_batches_are_reported_in_order_with_their_lines() -> None:
     places = many(1_000)
     rows = [with_values(place, **SCATTERED.get(row, ({}, None))[0]) for row, place in enumerate(places)]
     catalogue = read_rows(*rows)
-    assert catalogue.rejected == [
-        Rejected(Position("line", row + 2), reason) for row, (_, reason) in SCATTERED.items() if reason
-    ]
+    assert catalogue.rejected == [Rejected(row + 2, reason) for row, (_, reason) in SCATTERED.items() if reason]
     assert catalogue.withdrawn == 2
     sound = {int(place.cvegeo) for row, place in enumerate(places) if row not in SCATTERED}
     assert {locality.id for locality in catalogue.localities} == sound
@@ -182,8 +180,8 @@ def test_faults_across_batches_are_reported_in_order_with_their_lines() -> None:
 def test_rows_of_another_width_are_rejected_alone() -> None:
     catalogue = read_rows(*ROWS[:5], (*ROWS[5], "more"), ROWS[6][:-1], *ROWS[7:])
     assert catalogue.rejected == [
-        Rejected(Position("line", 7), f"it has {len(HEADER) + 1} values, but {WIDTH}"),
-        Rejected(Position("line", 8), f"it has {len(HEADER) - 1} values, but {WIDTH}"),
+        Rejected(7, f"it has {len(HEADER) + 1} values, but {WIDTH}"),
+        Rejected(8, f"it has {len(HEADER) - 1} values, but {WIDTH}"),
     ]
     assert len(catalogue.localities) == 18
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, NamedTuple
 
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
@@ -105,59 +105,35 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
     ]
 
 
-class Position(NamedTuple):
-    """A line of a text, or a row of a sheet, as an editor or Excel numbers them."""
-
-    unit: Literal["line", "row"]
-    number: int
-
-    def __str__(self) -> str:
-        """Return it as in a sentence, such as `line 62`."""
-        return f"{self.unit} {self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueText:
-    """The text of a catalogue: its layout and its lines after the header, each with its line end.
-
-    `sheet_rows` has the sheet's row number of each line, the header's first, if the text is that of a workbook.
-    """
+class CatalogueText(NamedTuple):
+    """The text of a catalogue: its layout and its lines after the header, each with its line end."""
 
     member: str
     layout: Layout
     lines: Iterable[str]
-    sheet_rows: Sequence[int] | None = None
-
-    def locate(self, line: int) -> Position:
-        """Return the position of a line of the text in the file; the header is line 1."""
-        return _locate(line, self.sheet_rows)
 
 
 @contextmanager
-def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[CatalogueText]:
-    """Open a zip, workbook, csv or txt, gzipped or not, from a path or an open file.
-
-    Of a workbook, it opens the sheet of that name, or else the first.
+def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
+    """Open a zip, csv or txt, gzipped or not, from a path or an open file.
 
     Raises CatalogueError if it is not a catalogue, here or while its lines are read.
     """
     with ExitStack() as stack:
         with _translate_damage():
-            member, file, sheet_rows = open_text(source, stack, sheet)
+            member, file = open_text(source, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
-            table = read_table(member, _read_lines(text, sheet_rows), sheet_rows)
+            table = read_table(member, _read_lines(text))
         yield table
 
 
 @contextmanager
-def open_catalogue(file: Source, sheet: str | None = None) -> Iterator[CatalogueText]:
+def open_catalogue(file: Source) -> Iterator[CatalogueText]:
     """Open the table of a source; raises as `open_table` does."""
     if file.file is None:
-        if sheet is not None:
-            raise CatalogueError("The demo has no sheets: leave out --sheet.")
         yield read_table(file.name, generate_demo())
     else:
-        with open_table(file.file, sheet) as table:
+        with open_table(file.file) as table:
             yield table
 
 
@@ -170,25 +146,20 @@ def _translate_damage() -> Iterator[None]:
         raise CatalogueError(f"The file is damaged, cut short or locked ({error}): download it again.") from error
 
 
-def read_table(member: str, lines: Iterable[str], sheet_rows: Sequence[int] | None = None) -> CatalogueText:
+def read_table(member: str, lines: Iterable[str]) -> CatalogueText:
     """Make a table of decoded lines; the first is the header."""
     remaining = iter(lines)
     layout = Layout.parse(next(remaining, "").rstrip("\r\n"))
-    return CatalogueText(member, layout, remaining, sheet_rows)
+    return CatalogueText(member, layout, remaining)
 
 
-def _locate(line: int, sheet_rows: Sequence[int] | None) -> Position:
-    return Position("line", line) if sheet_rows is None else Position("row", sheet_rows[line - 1])
-
-
-def _read_lines(text: io.TextIOWrapper, sheet_rows: Sequence[int] | None) -> Iterator[str]:
+def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
     number = 0
     with _translate_damage():
         try:
             for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
                 if len(line) == MAX_LINE:
-                    where = str(_locate(number, sheet_rows)).capitalize()
-                    raise CatalogueError(f"{where} has more than a million characters: this is not a catalogue.")
+                    raise CatalogueError(f"Line {number} has more than a million characters: this is not a catalogue.")
                 if number > MAX_LINES + 1:
                     raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is not a catalogue.")
                 yield line

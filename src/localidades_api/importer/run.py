@@ -60,7 +60,6 @@ class ImportOptions:
 
     release: str | None = None  # its name; without it, the date in the file's name
     unnamed: str | None = None  # its name if the file's has no date
-    sheet: str | None = None  # of a workbook
     dry_run: bool = False  # do everything and roll back
     allow_shrink: bool = False
     allow_renames: bool = False
@@ -162,7 +161,7 @@ async def _read(
     connection: AsyncConnection, file: Source, options: ImportOptions, progress: StepProgress
 ) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
-    with open_catalogue(file, options.sheet) as table:
+    with open_catalogue(file) as table:
         name = options.release
         if name is None:
             name = suggest_release_name(file, table.member) or options.unnamed

@@ -91,13 +91,13 @@ def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
             mode = path.stat().st_mode
     if not source or stat.S_ISDIR(mode):
         named = f"{source} is a folder" if source else "The path of the file is empty"
-        raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+        raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv or txt.")
     if stat.S_ISREG(mode):
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CatalogueError(_TOO_LARGE)
         return stack.enter_context(path.open("rb"))
     if source != STDIN and not stat.S_ISFIFO(mode):
-        raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+        raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv or txt.")
     copied = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     with interruptible(), path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as pipe:
         while chunk := pipe.read(_CHUNK):

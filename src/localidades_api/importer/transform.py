@@ -25,7 +25,7 @@ from localidades_api.importer.cells import (
     reader_of,
     refuse_sums,
 )
-from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, Position, split_line, split_lines
+from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
 
 _BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
 _CHUNK = 5000  # rows between two reports of progress, a multiple of the batch
@@ -52,7 +52,7 @@ class MunicipalityRow(NamedTuple):
 class Rejected(NamedTuple):
     """A row that is not a valid locality, and the reason."""
 
-    position: Position
+    line: int  # as an editor counts; the header is line 1
     reason: str
 
 
@@ -124,10 +124,10 @@ def _check_yield(catalogue: CatalogueRecords) -> None:
     if not accepted and not rejected:
         raise CatalogueError("The file has no localities: use INEGI's AGEEML file.")
     if rejected * 10 > accepted + rejected:
-        position, reason = catalogue.rejected[0]
+        line, reason = catalogue.rejected[0]
         raise CatalogueError(
             f"This is not a valid catalogue: {rejected} of {accepted + rejected} rows can't be read;"
-            f" the first is {position}: {reason}."
+            f" the first is line {line}: {reason}."
         )
 
 
@@ -146,7 +146,6 @@ class _LineReader:
 
     def __init__(self, table: CatalogueText, catalogue: CatalogueRecords) -> None:
         self._layout = layout = table.layout
-        self._locate = table.locate
         self._catalogue = catalogue
         # A missing column is read from an empty one that is appended to every batch.
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
@@ -173,11 +172,11 @@ class _LineReader:
 
     def _reject(self, number: int, fault: Exception) -> None:
         if isinstance(fault, InvalidFileError):
-            raise CatalogueError(f"{str(self._locate(number)).capitalize()} {fault}") from None
+            raise CatalogueError(f"Line {number} {fault}") from None
         if isinstance(fault, _Withdrawn):
             self._catalogue.withdrawn += 1
         else:
-            self._catalogue.rejected.append(Rejected(self._locate(number), str(fault)))
+            self._catalogue.rejected.append(Rejected(number, str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise InvalidRowError, _Withdrawn or InvalidFileError if a row has none."""

@@ -53,7 +53,7 @@ class Catalogue:
         outlines: str | os.PathLike[str] | None = None,
         progress: StepProgress | None = None,
     ) -> Self:
-        """Open INEGI's zip, csv, txt or xlsx, or `demo`; `earlier` are earlier releases, the newest first.
+        """Open INEGI's zip, csv or txt, or `demo`; `earlier` are earlier releases, the newest first.
 
         Their names and keys lead to the places of the first. `outlines` is a file of INEGI's for `municipio_at`. The
         first time, this builds an index of names in the user's cache folder, and shows on stderr how far it is. Raises

@@ -16,8 +16,8 @@ from localidades_api.bulk.options import MatchOptions
 from localidades_api.cli.match import IndexMatcher, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
+from localidades_api.observability.progress import StepProgress
 from tests.support.bulk import CSV, rows_in
-from tests.support.catalogue import Silent
 from tests.support.machine import interrupt_within_callback
 
 ROWS = 3
@@ -66,7 +66,7 @@ def interrupted_at(number: int) -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(matcher: IndexMatcher, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    assert match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE)[0].total() == ROWS
+    assert match_file(job(tmp_path), matcher, StepProgress(), BATCH_SIZE)[0].total() == ROWS
     whole = output.read_bytes()
     assert whole.count(b"\n") == 1 + ROWS
     was_written = []
@@ -74,7 +74,7 @@ def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(matcher:
         output.unlink(missing_ok=True)
         try:
             with interrupted_at(number):
-                match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE)
+                match_file(job(tmp_path), matcher, StepProgress(), BATCH_SIZE)
         except KeyboardInterrupt:
             pass
         else:
@@ -96,7 +96,7 @@ def test_interruption_dropped_by_python_ends_the_run_after_its_batch(index: Name
             return super().answer(rows)
 
     with pytest.raises(KeyboardInterrupt):
-        match_file(job(tmp_path), Interrupted(index, OPTIONS), Silent(), BATCH_SIZE)
+        match_file(job(tmp_path), Interrupted(index, OPTIONS), StepProgress(), BATCH_SIZE)
     assert len(batches) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
 
@@ -110,7 +110,7 @@ def test_output_created_meanwhile_is_not_overwritten(index: NameIndex, tmp_path:
             return super().answer(rows)
 
     with pytest.raises(OutputError, match="was created by another program: choose another --output"):
-        match_file(job(tmp_path), Meanwhile(index, OPTIONS), Silent(), BATCH_SIZE)
+        match_file(job(tmp_path), Meanwhile(index, OPTIONS), StepProgress(), BATCH_SIZE)
     assert output.read_text() == "other"
     assert {path.name for path in tmp_path.iterdir()} == {"places.csv", "answers.csv"}
 
@@ -122,6 +122,6 @@ def test_objects_of_several_batches_are_answered_once_each(
     rows = [{"nombre": f"Lugar {n}", "nota": "x" * 200} for n in range(100)]  # a batch has more than is read at once
     source, output = tmp_path / "places.ndjson", tmp_path / name
     source.write_bytes(b"".join(to_json(row) + b"\n" for row in rows))
-    assert match_file(MatchJob(str(source), str(output), OPTIONS), matcher, Silent(), 60)[0].total() == len(rows)
+    assert match_file(MatchJob(str(source), str(output), OPTIONS), matcher, StepProgress(), 60)[0].total() == len(rows)
     written = [cast("list[str]", row.sent)[0] for row in rows_in(output.read_bytes(), media_type)]
     assert written == [row["nombre"] for row in rows]

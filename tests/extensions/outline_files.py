@@ -9,7 +9,7 @@ from pathlib import Path
 
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import import_outlines, remove_outlines
-from tests.support.catalogue import Silent
+from localidades_api.observability.progress import StepProgress
 
 Ring = Sequence[tuple[float, float]]
 Outlines = Mapping[str, tuple[str, Sequence[Ring]]]
@@ -85,7 +85,7 @@ def write(folder: Path, content: bytes, name: str = "mg.zip") -> Path:
 async def import_outlines_into(url: str, path: Path, edition: str = "2025") -> None:
     database = Database.for_writing(url)
     try:
-        await import_outlines(database, str(path), edition, Silent(), allow_shrink=True)
+        await import_outlines(database, str(path), edition, StepProgress(), allow_shrink=True)
     finally:
         await database.dispose()
 

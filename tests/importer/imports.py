@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from localidades_api.observability.progress import Step
+from localidades_api.observability.progress import Step, StepProgress
 from tests.support.waiting import PATIENCE
 from tests.support.wire import Process, environment, start_command
 
 
-class Observer:
+class Observer(StepProgress):
     """Calls a function when a step begins, and keeps the amounts that it is told of."""
 
     def __init__(self, observe: Callable[[Step], None] = lambda _: None) -> None:

@@ -10,9 +10,9 @@ import pytest
 from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
-from localidades_api.observability.progress import ImportStep
+from localidades_api.observability.progress import ImportStep, StepProgress
 from tests.importer.imports import Observer
-from tests.support.catalogue import Silent, refusal_of
+from tests.support.catalogue import refusal_of
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.machine import interrupt_within_callback
 
@@ -41,7 +41,7 @@ def root() -> Iterator[str]:
 
 
 def test_demo_has_no_file_and_always_one_digest() -> None:
-    with open_source("demo", Silent()) as one, open_source("demo", Silent()) as other:
+    with open_source("demo", StepProgress()) as one, open_source("demo", StepProgress()) as other:
         assert one == other
         assert (one.name, one.file, len(one.sha256)) == ("demo", None, 64)
 
@@ -60,7 +60,7 @@ def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
 def test_path_that_is_no_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
     (huge := tmp_path / "huge.zip").touch()
     os.truncate(huge, source_module.MAX_FILE_BYTES + 1)
-    remedy = "give the path or http(s) address of a zip, csv, txt or xlsx."
+    remedy = "give the path or http(s) address of a zip, csv or txt."
     for path, sentence in {
         tmp_path / "nowhere.zip": f"There is no file {tmp_path}/nowhere.zip: {remedy}",
         tmp_path / "nul\0.zip": f"There is no file {tmp_path}/nul",
@@ -79,7 +79,7 @@ def test_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writing = Thread(target=pipe.write_bytes, args=(CONTENT,))
     writing.start()
-    with open_source(str(pipe), Silent()) as source:
+    with open_source(str(pipe), StepProgress()) as source:
         assert source.file is not None
         source.file.seek(0)
         assert (source.name, source.file.read(), source.sha256) == (pipe.name, CONTENT, DIGEST)
@@ -102,7 +102,7 @@ def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
     [("/moved", "moved"), ("/packed", "packed"), ("/caf%C3%A9.zip", "café.zip"), ("", "catalogue"), ("/", "catalogue")],
 )
 def test_address_with_a_detour_gives_the_same_bytes(root: str, path: str, name: str) -> None:
-    with open_source(root.replace("http", "HTTP") + path, Silent()) as source:
+    with open_source(root.replace("http", "HTTP") + path, StepProgress()) as source:
         assert (source.name, source.sha256) == (name, DIGEST)
 
 
@@ -140,7 +140,7 @@ def test_address_that_is_none_is_refused(addresses: list[str], sentence: str) ->
 
 @pytest.mark.parametrize("fault", [CatalogueError("refused"), KeyboardInterrupt()], ids=["refused", "Ctrl-C"])
 def test_fetched_file_is_removed_after_a_fault_too(root: str, fault: BaseException) -> None:
-    with pytest.raises(type(fault)), open_source(f"{root}/moved", Silent()) as source:
+    with pytest.raises(type(fault)), open_source(f"{root}/moved", StepProgress()) as source:
         raise fault
     assert source.file is not None
     assert source.file.closed

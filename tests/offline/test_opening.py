@@ -13,16 +13,16 @@ import pytest
 
 from localidades_api.caches.index_folders import locked_by_thread
 from localidades_api.errors import CatalogueError, ConfigurationError
-from localidades_api.observability.progress import Step
+from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline import Catalogue
 from localidades_api.offline.indexes import CatalogueStep
-from tests.support.catalogue import HEADER, Place, Silent, lines_of, many, write_catalogue
+from tests.support.catalogue import HEADER, Place, lines_of, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, environment
 
 
-class _Steps(Silent):
+class _Steps(StepProgress):
     """Collects the steps of a build, and its amounts."""
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ def test_killed_build_leaves_nothing_broken(own_cache: Path, small_catalogue: Pa
 
 
 def test_interrupted_build_leaves_nothing(own_cache: Path, small_catalogue: Path) -> None:
-    class Interrupting(Silent):
+    class Interrupting(StepProgress):
         def begin(self, step: Step) -> None:
             if step is CatalogueStep.INDEX:
                 raise KeyboardInterrupt

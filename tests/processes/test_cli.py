@@ -288,7 +288,7 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
         },
         "compared_with": "2020-01",
         "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
-        "zeros_restored": False, "losses": None, "demo_retired": False, "withdrawn": 0,
+        "losses": None, "demo_retired": False, "withdrawn": 0,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }  # fmt: skip
     for options in (["--dry-run"], []):

@@ -22,10 +22,11 @@ from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.name_index import complete_indexes
 from localidades_api.importer.run import ImportOptions, ImportReport, import_catalogue
+from localidades_api.observability.progress import StepProgress
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings
-from tests.support.catalogue import Place, Silent, write_catalogue
+from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
@@ -65,13 +66,13 @@ async def import_into(url: str, source: Path | str, **options: Any) -> ImportRep
     """Import a file as the command line does, except that all places may be renamed."""
     async with _writing(url) as database:
         chosen = ImportOptions(**{"allow_renames": True, **options})
-        return await import_catalogue(database, str(source), Silent(), chosen)
+        return await import_catalogue(database, str(source), StepProgress(), chosen)
 
 
 async def complete(url: str) -> None:
     """Build the indexes of names that are missing, as `migrate` does."""
     async with _writing(url) as database:
-        await complete_indexes(database, Silent())
+        await complete_indexes(database, StepProgress())
 
 
 def import_file(url: str, source: Path | str, **options: Any) -> None:  # noqa: ANN401  # passed on
@@ -194,13 +195,13 @@ async def publish_again(url: str, name: str) -> str | None:
 async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
     """Remove a release, as the command does; return the names of all removed releases."""
     async with _writing(url) as database:
-        return await retire_release(database, name, progress or Silent(), grace=grace)
+        return await retire_release(database, name, progress or StepProgress(), grace=grace)
 
 
 async def retire_all_but(url: str, keep: int, *, grace: float = 0) -> list[str]:
     """Remove all releases but the newest, as the command does; return their names."""
     async with _writing(url) as database:
-        return await retire_oldest(database, keep, Silent(), grace=grace)
+        return await retire_oldest(database, keep, StepProgress(), grace=grace)
 
 
 async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:

@@ -11,7 +11,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import CatalogueRecords, transform
-from localidades_api.observability.progress import Step
+from localidades_api.observability.progress import StepProgress
 
 HEADER = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC",
@@ -94,14 +94,6 @@ def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf
     return path
 
 
-class Silent:
-    """An observer of imports and retirements that ignores everything."""
-
-    def begin(self, step: Step) -> None: ...
-    def expect(self, amount: int) -> None: ...
-    def advance(self, amount: int) -> None: ...
-
-
 def unwatched(amount: int) -> None: ...
 
 
@@ -113,6 +105,6 @@ def read_catalogue(path: Path) -> CatalogueRecords:
 
 def refusal_of(source: str) -> str:
     """Open a catalogue that must be refused, and return the error message."""
-    with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
+    with pytest.raises(CatalogueError) as caught, open_source(source, StepProgress()):
         pass
     return str(caught.value)

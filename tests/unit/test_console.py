@@ -20,7 +20,6 @@ from localidades_api.errors import (
     ReaderGoneError,
     UnreadableBodyError,
 )
-from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability import progress_display
@@ -30,8 +29,8 @@ from localidades_api.releases.comparison import Comparison
 
 REPORT = ImportReport(
     release="2020-01", states=32, municipalities=2469, localities=304_400, withdrawn=1234,
-    rejected=[Rejected(Position("line", number), "no [bold]key[/bold]") for number in range(22)],
-    comparison=Comparison("2019-01", 1000, 20, 3, 4, 5), demo_retired=True, zeros_restored=True,
+    rejected=[Rejected(number, "no [bold]key[/bold]") for number in range(22)],
+    comparison=Comparison("2019-01", 1000, 20, 3, 4, 5), demo_retired=True,
     losses="Much is missing.", seconds=12.345,
 )  # fmt: skip
 
@@ -41,7 +40,6 @@ def test_report_has_all_that_an_import_did(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.splitlines() == [
         "published release 2020-01 in 12.3 s: 304,400 localities in 2,469 municipios, 32 estados",
         "compared with 2019-01: 1,000 added, 20 removed, 3 renamed, 4 relocated, 5 updated",
-        "the keys had lost their leading zeros, as in a spreadsheet; they were restored",
         "Much is missing.",
         "the demo is retired because its places are invented; --keep-demo keeps it",
         "22 rows rejected, 1,234 withdrawn localities left out",
@@ -51,7 +49,7 @@ def test_report_has_all_that_an_import_did(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_report_of_a_dry_run_says_what_would_be_done(capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = replace(REPORT, zeros_restored=False, losses=None, rejected=[], comparison=Comparison(None))
+    nothing = replace(REPORT, losses=None, rejected=[], comparison=Comparison(None))
     print_report(nothing, dry_run=True)
     assert capsys.readouterr().err.splitlines() == [
         "would publish release 2020-01 in 12.3 s: 304,400 localities in 2,469 municipios, 32 estados",

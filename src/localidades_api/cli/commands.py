@@ -52,11 +52,7 @@ app = typer.Typer(
 _SERVICE = "http://127.0.0.1:8000"  # as `serve` listens
 
 _Source = Annotated[
-    str,
-    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - for stdin; or `demo`."),
-]
-_Sheet = Annotated[
-    str | None, typer.Option("--sheet", help="Sheet of an Excel workbook; by default the first visible.")
+    str, typer.Argument(help="INEGI's zip, csv or txt file, as a path or an http(s) address; - for stdin; or `demo`.")
 ]
 
 
@@ -149,12 +145,11 @@ def migrate(
         "localidades-api import demo --json | jq .totals",
     ),
 )
-def import_(  # noqa: PLR0913  # an argument for each option
+def import_(  # an argument for each option
     source: _Source,
     release: Annotated[
         str | None, typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name.")
     ] = None,
-    sheet: _Sheet = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll back.")] = False,
     allow_shrink: Annotated[
@@ -180,7 +175,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
 
     options = ImportOptions(
         release=release,
-        sheet=sheet,
         dry_run=dry_run,
         allow_shrink=allow_shrink,
         allow_renames=allow_renames,
@@ -239,7 +233,7 @@ def match(  # noqa: PLR0913  # an argument for each option
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="INEGI's zip, csv, txt or xlsx to use instead of a service, or `demo`; again for earlier releases,"
+            help="INEGI's zip, csv or txt to use instead of a service, or `demo`; again for earlier releases,"
             " the newest first, whose names are then found too.",
         ),
     ] = None,

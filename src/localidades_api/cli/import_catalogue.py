@@ -40,11 +40,10 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         "totals": {"estados": report.states, "municipios": report.municipalities, "localidades": report.localities},
         "compared_with": comparison.previous,
         "changes": None if comparison.previous is None else changes,
-        "zeros_restored": report.zeros_restored,
         "losses": report.losses,
         "demo_retired": report.demo_retired,
         "withdrawn": report.withdrawn,
-        "rejected": [{position.unit: position.number, "reason": reason} for position, reason in report.rejected],
+        "rejected": [rejected._asdict() for rejected in report.rejected],
     }
 
 
@@ -76,8 +75,6 @@ def print_report(report: ImportReport, *, dry_run: bool = False) -> None:
             f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
             f" {comparison.updated:,} updated"
         )
-    if report.zeros_restored:
-        lines.append("the keys had lost their leading zeros, as in a spreadsheet; they were restored")
     if report.losses:
         lines.append(report.losses)
     if report.demo_retired:
@@ -85,7 +82,7 @@ def print_report(report: ImportReport, *, dry_run: bool = False) -> None:
             f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"
         )
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
-    lines += [f"  {position}: {reason}" for position, reason in report.rejected[:_MAX_SHOWN_REJECTIONS]]
+    lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_MAX_SHOWN_REJECTIONS]]
     if len(report.rejected) > _MAX_SHOWN_REJECTIONS:
         lines.append(f"  and {len(report.rejected) - _MAX_SHOWN_REJECTIONS:,} more")
     console.print("\n".join(lines), markup=False)

@@ -30,7 +30,7 @@ from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
 from localidades_api.importer.source import interruptible
 from localidades_api.names.index import NameIndex
-from localidades_api.observability.progress import Counting, Step
+from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.observability.progress_display import console, show_progress
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class MatchStep(Step):
 
 
 def match_file(
-    job: MatchJob, matcher: Matcher, counting: Counting, batch_size: int = _BATCH
+    job: MatchJob, matcher: Matcher, progress: StepProgress, batch_size: int = _BATCH
 ) -> tuple[Counter[str], list[str]]:
     """Match every row, in batches; return the number of rows with each outcome, and notes on the sheet of a workbook.
 
@@ -207,7 +207,7 @@ def match_file(
             raise_if_interrupted()
         if isinstance(rows, TableReader) and not isinstance(matcher, IndexMatcher):
             matcher.check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
-        counting.expect(rows.count)
+        progress.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(split_fields(options.fields)), options.lang))
         start = target.begin()
         coming = iter(rows)
@@ -217,7 +217,7 @@ def match_file(
                 outcomes.update(answer["outcome"] for answer in answers)
                 write(start + b"".join(map(target.write, batch, answers)))
                 start = b""
-                counting.advance(len(batch))
+                progress.advance(len(batch))
                 raise_if_interrupted()
             write(start + target.end())
     notes: list[str] = []

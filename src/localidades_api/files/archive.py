@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import IO, NamedTuple, cast
 
 from localidades_api.errors import CatalogueError
 from localidades_api.files.kinds import OTHER_ZIP, START, ZIP, describe_kind, describe_zip
-from localidades_api.files.workbook import DAMAGE, WorkbookError, is_workbook, write_csv
+from localidades_api.files.workbook import is_workbook
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3
@@ -26,47 +25,37 @@ _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in on
 
 
 class Text(NamedTuple):
-    """The text of a catalogue: the member of a zip that it is from, and its size in bytes, 0 if that is unknown.
-
-    `sheet_rows` has the sheet's row number of each line, if the text is that of a workbook.
-    """
+    """The text of a catalogue, and the member of a zip that it is from."""
 
     member: str
     file: IO[bytes]
-    size: int
-    sheet_rows: list[int] | None = None
 
 
-def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = None) -> Text:
+def open_text(source: Path | IO[bytes], stack: ExitStack) -> Text:
     """Open the file, or the member that holds the table.
 
-    A file that is already open stays open. A workbook's sheet, the first or a named one, is written as text to an
-    unnamed temporary file.
+    A file that is already open stays open.
     """
     file = stack.enter_context(limit_reads(source))
-    size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
     if not zipfile.is_zipfile(file) and not _begins_with(file, ZIP):
-        _refuse_sheet(sheet)
         text: IO[bytes] = file
         if _begins_with(file, b"\x1f\x8b"):
-            text, size = cast("IO[bytes]", stack.enter_context(_Unpacked(file))), 0
+            text = cast("IO[bytes]", stack.enter_context(_Unpacked(file)))
         _refuse_other_kinds(text)
-        return Text(source.name if isinstance(source, Path) else "", text, size)
+        return Text(source.name if isinstance(source, Path) else "", text)
     archive = stack.enter_context(zipfile.ZipFile(file))
     members = archive.infolist()
-    is_sheet = is_workbook(archive)
-    if not is_sheet and len(members) <= _MAX_MEMBERS:
-        _refuse_sheet(sheet)
+    if is_workbook(archive):
+        raise CatalogueError("The file is an Excel workbook: save its sheet as CSV (UTF-8), or use INEGI's own zip.")
+    if len(members) <= _MAX_MEMBERS:
         members = [_choose_member(archive)]
-    if excess := find_excess(members, size):
+    if excess := find_excess(members, os.fstat(file.fileno()).st_size):
         raise CatalogueError(f"The zip {excess}: this is not a catalogue.")
-    if is_sheet:
-        return _read_workbook(archive, sheet, stack)
     [member] = members
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
-    return Text(member.filename, table, member.file_size)
+    return Text(member.filename, table)
 
 
 def describe_file(path: Path) -> str | None:
@@ -107,25 +96,6 @@ def _refuse_other_kinds(file: IO[bytes]) -> None:
     if kind := describe_kind(file.read(START)):
         raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
     file.seek(0)
-
-
-def _refuse_sheet(sheet: str | None) -> None:
-    if sheet is not None:
-        raise CatalogueError("The file is no workbook, so it has no sheets: leave out --sheet.")
-
-
-def _read_workbook(archive: zipfile.ZipFile, sheet: str | None, stack: ExitStack) -> Text:
-    """Write a sheet as text to a temporary file."""
-    text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
-    try:
-        sheet_rows = write_csv(archive, sheet, text)
-    except WorkbookError as error:
-        raise CatalogueError(str(error)) from error
-    except DAMAGE as error:
-        raise CatalogueError("The workbook can't be read: save its sheet as CSV (UTF-8).") from error
-    written = text.tell()
-    text.seek(0)
-    return Text("", text, written, sheet_rows)
 
 
 def limit_reads(source: Path | IO[bytes]) -> io.BufferedReader:

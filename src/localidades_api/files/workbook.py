@@ -8,19 +8,16 @@ A stranger's workbook takes time and memory in proportion to its rows: parts, si
 two rows are bounded (docs/decisions/rows.md).
 """
 
-import csv
-import io
 import posixpath
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import count
-from typing import IO, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 from xml.parsers import expat
 from zipfile import ZipFile, ZipInfo
 
 MAX_COLUMNS = 16_384
-MAX_ROWS = 1_048_576
 _WORKBOOK = "xl/workbook.xml"
 CONTENT_TYPES = "[Content_Types].xml"
 # ECMA-376 part 1, 22.9.2.19: ST_Xstring. Half of a character beyond U+FFFF stays an escape: no encoding has it.
@@ -249,32 +246,6 @@ class _Relation(NamedTuple):
 def is_workbook(archive: ZipFile) -> bool:
     """Return whether a zip is an Excel workbook."""
     return any(canonical_name(name) == _WORKBOOK for name in archive.namelist())
-
-
-def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> list[int]:
-    """Write a sheet, the first or a named one, as CSV in UTF-8, every value quoted, and every row as wide as the first.
-
-    Returns the sheet's row number of each line. Raises WorkbookError for a cell with an error, or with a formula that
-    has no value.
-    """
-    workbook = Workbook(archive)
-    sheet = find_sheet(workbook, name)
-    for _ in workbook.load():
-        pass
-    text = io.TextIOWrapper(out, "utf-8", newline="")
-    rows = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    width = 0
-    numbers: list[int] = []
-    for row in filter(None, workbook.rows(sheet)):
-        if len(numbers) == MAX_ROWS:
-            raise WorkbookError(f"The sheet has more than {MAX_ROWS:,} rows, the most that Excel has: save it as CSV.")
-        numbers.append(row.number)
-        for column, fault in row.unvalued.items():
-            raise WorkbookError(refusal_of_cell(column, row.number, fault))
-        width = width or len(row)
-        rows.writerow([*row, *[""] * (width - len(row))])
-    text.detach()  # writes the buffered rows
-    return numbers
 
 
 def find_sheet(workbook: Workbook, name: str | None) -> Sheet:

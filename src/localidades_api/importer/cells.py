@@ -1,9 +1,8 @@
 """Reads the values of each kind of column, and rejects invalid rows."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 from localidades_api.catalogue import coordinates
 from localidades_api.catalogue.columns import LocalityColumn
@@ -20,9 +19,6 @@ _DIGITS_OF_DEGREES = 6  # decimals in INEGI's files: 11 cm
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
-Text = TypeVar("Text", bound=Hashable)
-Value = TypeVar("Value")
-
 
 class InvalidRowError(Exception):
     """A row is not a valid record; the text says why."""
@@ -32,52 +28,11 @@ class InvalidFileError(Exception):
     """A row invalidates the whole file; the text continues a sentence that begins with its position."""
 
 
-class Memo(dict[Text, Value]):
-    """Caches the values of a column: 300,000 rows have a few thousand different altitudes.
-
-    It also saves memory, because equal values become one object.
-    """
-
-    def __init__(self, read: Callable[[Text], Value]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, text: Text) -> Value:
-        value = self[text] = self._read(text)
-        return value
-
-
-class KeyColumn(Memo[str, str]):
-    """Reads the keys of a column, all of the same length.
-
-    A spreadsheet drops leading zeros. They are restored if all keys of the column have lost them; `has_lost` is None
-    until a key shows whether they have.
-    """
-
-    def __init__(self, column: str, digits: int, described: str) -> None:
-        super().__init__(self._pad)
-        self._column = column
-        self._digits = digits
-        self._described = described
-        self.has_lost: bool | None = None
-
-    def _pad(self, text: str) -> str:
-        if not (text.isascii() and text.isdecimal() and len(text) <= self._digits):
-            raise InvalidRowError(f"{self._column} is not {self._described}")
-        if str(int(text)) == text and len(text) < self._digits:
-            if self.has_lost is False:
-                raise InvalidRowError(f"{self._column} has lost the zeros at its beginning, as in a spreadsheet")
-            self.has_lost = True
-        elif text.startswith("0"):
-            if len(text) < self._digits:
-                raise InvalidRowError(f"{self._column} is not {self._described}")
-            if self.has_lost:
-                raise InvalidFileError(
-                    f"has the zeros at the beginning of its {self._column}, which earlier rows have lost: save the"
-                    " file again with its keys as text."
-                )
-            self.has_lost = False
-        return text.zfill(self._digits)
+def read_clave(text: str, column: str, digits: int, described: str) -> str:
+    """Read a part of a key, which a spreadsheet may have shortened."""
+    if len(text) != digits or not (text.isascii() and text.isdecimal()):
+        raise InvalidRowError(f"{column} is not {described}")
+    return text
 
 
 def refuse_sums(claves: Iterable[str]) -> None:
@@ -89,14 +44,9 @@ def refuse_sums(claves: Iterable[str]) -> None:
 def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
     """Build the key from its three parts, which are valid, and compare it with CVEGEO if that is given."""
     key = cve_ent + cve_mun + cve_loc
-    if cvegeo and cvegeo != key and not _is_number(cvegeo, key):
+    if cvegeo and cvegeo != key:
         raise InvalidRowError("CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC")
     return int(key)
-
-
-def _is_number(cvegeo: str, key: str) -> bool:
-    """Return True if CVEGEO is the key as a number, without its leading zero."""
-    return len(cvegeo) <= len(key) and cvegeo.isascii() and cvegeo.isdecimal() and int(cvegeo) == int(key)
 
 
 def read_name(text: str) -> str:
@@ -149,15 +99,18 @@ def _read_integer(text: str, column: LocalityColumn) -> int | None:
 
 
 def reader_of(column: LocalityColumn) -> Callable[[str], object]:
-    """Return the function that reads the values of a column; it raises InvalidRowError."""
+    """Return the function that reads the values of a column; it raises InvalidRowError.
+
+    Values that recur are cached: 300,000 rows have a few thousand different altitudes, which become one object each.
+    """
     match column.type:
         case "latitude":
             return partial(read_degrees, axis="latitud")
         case "longitude":
             return partial(read_degrees, axis="longitud")
         case "integer" | "count":
-            return Memo(partial(_read_integer, column=column)).__getitem__
+            return cache(partial(_read_integer, column=column))
         case "ambito":
-            return Memo(_read_ambito).__getitem__
+            return cache(_read_ambito)
         case _:
-            return Memo(read_text).__getitem__
+            return cache(read_text)

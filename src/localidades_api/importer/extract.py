@@ -8,20 +8,19 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, NamedTuple
 
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import DAMAGED_ZIP, open_text
-from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
+from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.importer.source import Source
-from localidades_api.observability.progress import Counting
 
 # Bounds on memory for files that are not catalogues.
 MAX_LINES = 4_000_000
@@ -37,7 +36,6 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates, to which `surrogateescap
 _DAMAGE = (*DAMAGED_ZIP, OSError)
 
 _SEPARATORS = ",\t;|"
-_CENSUS = ("entidad", "mun", "loc", "nom_loc")  # headers of the census
 REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
 
 
@@ -79,18 +77,11 @@ class Layout:
         }
         missing = [name.upper() for name in REQUIRED if name not in indexes]
         if missing:
-            raise CatalogueError(f"{_describe_other(names, missing)}: use the file of INEGI's catun_localidad.zip.")
+            raise CatalogueError(
+                f"This is not a catalogue of localities: its first line does not name {', '.join(missing)}. Use the"
+                " file of INEGI's catun_localidad.zip."
+            )
         return cls(separator, len(names), indexes)
-
-
-def _describe_other(names: Sequence[str], missing: Sequence[str]) -> str:
-    """Describe a table that lacks columns of a catalogue."""
-    if {"cve_ent", "nom_ent"} <= set(names) and not {"cve_loc", "nom_loc"} & set(names):
-        what = "municipios" if "cve_mun" in names else "estados"
-        return f"This file has {what}, not localities (its first line does not name {', '.join(missing)})"
-    if set(_CENSUS) <= set(names):
-        return "This is a table of the census (ITER), which is no catalogue of localities"
-    return f"This is not a catalogue of localities: its first line does not name {', '.join(missing)}"
 
 
 def split_line(line: str, separator: str) -> list[str]:
@@ -114,80 +105,36 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
     ]
 
 
-class Position(NamedTuple):
-    """A line of a text, or a row of a sheet, as an editor or Excel numbers them."""
-
-    unit: Literal["line", "row"]
-    number: int
-
-    def __str__(self) -> str:
-        """Return it as in a sentence, such as `line 62`."""
-        return f"{self.unit} {self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueText:
-    """The text of a catalogue: its layout and its lines after the header, each with its line end.
-
-    `rows` is the number of lines if it is known, `share` the part of the text that has been read, from 0 to 1, and
-    `sheet_rows` the sheet's row number of each line, the header's first, if the text is that of a workbook.
-    """
+class CatalogueText(NamedTuple):
+    """The text of a catalogue: its layout and its lines after the header, each with its line end."""
 
     member: str
     layout: Layout
     lines: Iterable[str]
-    rows: int | None = None
-    share: Callable[[], float] | None = None
-    sheet_rows: Sequence[int] | None = None
-
-    def locate(self, line: int) -> Position:
-        """Return the position of a line of the text in the file; the header is line 1."""
-        return _locate(line, self.sheet_rows)
 
 
 @contextmanager
-def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[CatalogueText]:
-    """Open a zip, workbook, csv or txt, gzipped or not, from a path or an open file.
-
-    Of a workbook, it opens the sheet of that name, or else the first.
+def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
+    """Open a zip, csv or txt, gzipped or not, from a path or an open file.
 
     Raises CatalogueError if it is not a catalogue, here or while its lines are read.
     """
     with ExitStack() as stack:
         with _translate_damage():
-            member, file, size, sheet_rows = open_text(source, stack, sheet)
+            member, file = open_text(source, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
-            share = (lambda: min(file.tell() / size, 1.0)) if size else None
-            table = read_table(member, _read_lines(text, sheet_rows), share=share, sheet_rows=sheet_rows)
+            table = read_table(member, _read_lines(text))
         yield table
 
 
 @contextmanager
-def open_catalogue(file: Source, sheet: str | None = None) -> Iterator[CatalogueText]:
+def open_catalogue(file: Source) -> Iterator[CatalogueText]:
     """Open the table of a source; raises as `open_table` does."""
     if file.file is None:
-        if sheet is not None:
-            raise CatalogueError("The demo has no sheets: leave out --sheet.")
-        yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
+        yield read_table(file.name, generate_demo())
     else:
-        with open_table(file.file, sheet) as table:
+        with open_table(file.file) as table:
             yield table
-
-
-def watch_reading(table: CatalogueText, counting: Counting) -> Callable[[int], None]:
-    """Return a function that reports the number of rows read; it estimates the total from the bytes read so far."""
-    read = 0
-    if table.rows is not None:
-        counting.expect(table.rows)
-
-    def advance(rows: int) -> None:
-        nonlocal read
-        read += rows
-        if table.share is not None and (share := table.share()):
-            counting.expect(max(read, round(read / share / 1000) * 1000))
-        counting.advance(rows)
-
-    return advance
 
 
 @contextmanager
@@ -199,32 +146,20 @@ def _translate_damage() -> Iterator[None]:
         raise CatalogueError(f"The file is damaged, cut short or locked ({error}): download it again.") from error
 
 
-def read_table(
-    member: str,
-    lines: Iterable[str],
-    *,
-    rows: int | None = None,
-    share: Callable[[], float] | None = None,
-    sheet_rows: Sequence[int] | None = None,
-) -> CatalogueText:
+def read_table(member: str, lines: Iterable[str]) -> CatalogueText:
     """Make a table of decoded lines; the first is the header."""
     remaining = iter(lines)
     layout = Layout.parse(next(remaining, "").rstrip("\r\n"))
-    return CatalogueText(member, layout, remaining, rows, share, sheet_rows)
+    return CatalogueText(member, layout, remaining)
 
 
-def _locate(line: int, sheet_rows: Sequence[int] | None) -> Position:
-    return Position("line", line) if sheet_rows is None else Position("row", sheet_rows[line - 1])
-
-
-def _read_lines(text: io.TextIOWrapper, sheet_rows: Sequence[int] | None) -> Iterator[str]:
+def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
     number = 0
     with _translate_damage():
         try:
             for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
                 if len(line) == MAX_LINE:
-                    where = str(_locate(number, sheet_rows)).capitalize()
-                    raise CatalogueError(f"{where} has more than a million characters: this is not a catalogue.")
+                    raise CatalogueError(f"Line {number} has more than a million characters: this is not a catalogue.")
                 if number > MAX_LINES + 1:
                     raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is not a catalogue.")
                 yield line

@@ -25,7 +25,7 @@ from localidades_api.importer.checks import (
     refuse_published,
     refuse_renames,
 )
-from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.extract import open_catalogue
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
@@ -50,7 +50,6 @@ class ImportReport:
     rejected: list[Rejected]
     comparison: Comparison
     demo_retired: bool
-    zeros_restored: bool
     losses: str | None  # a message if much of the previous release or of the country is missing
     seconds: float
 
@@ -61,7 +60,6 @@ class ImportOptions:
 
     release: str | None = None  # its name; without it, the date in the file's name
     unnamed: str | None = None  # its name if the file's has no date
-    sheet: str | None = None  # of a workbook
     dry_run: bool = False  # do everything and roll back
     allow_shrink: bool = False
     allow_renames: bool = False
@@ -121,7 +119,6 @@ async def import_catalogue(
         rejected=catalogue.rejected,
         comparison=comparison,
         demo_retired=demo_retired,
-        zeros_restored=catalogue.zeros_restored,
         losses=describe_losses(comparison, catalogue),
         seconds=seconds,
     )
@@ -167,7 +164,7 @@ async def _read(
     connection: AsyncConnection, file: Source, options: ImportOptions, progress: StepProgress
 ) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
-    with open_catalogue(file, options.sheet) as table:
+    with open_catalogue(file) as table:
         name = options.release
         if name is None:
             name = suggest_release_name(file, table.member) or options.unnamed
@@ -176,7 +173,7 @@ async def _read(
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
         with suppress(MemoryError), interruptible():
-            return name, transform(table, watch_reading(table, progress))
+            return name, transform(table, progress.advance)
     # Free the rows first: the connection needs memory to close.
     gc.collect()
     raise InsufficientMemoryError

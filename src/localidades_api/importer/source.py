@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo.generate import DEMO_SHA256
-from localidades_api.observability.progress import Counting, ImportStep, StepProgress
+from localidades_api.observability.progress import ImportStep, StepProgress
 
 if TYPE_CHECKING:
     import httpx
@@ -73,14 +73,13 @@ def open_source(source: str, progress: StepProgress) -> Iterator[Source]:
 
 
 @contextmanager
-def fetch_file(address: str, counting: Counting | None = None) -> Iterator[IO[bytes]]:
-    """Lend what an http(s) address answers, as an unnamed temporary file; `counting` learns of its bytes."""
+def fetch_file(address: str, progress: StepProgress) -> Iterator[IO[bytes]]:
+    """Lend what an http(s) address answers, as an unnamed temporary file."""
     with tempfile.TemporaryFile(prefix="localidades-") as file:
         with interruptible(), _translate_system_errors(), os.fdopen(os.dup(file.fileno()), "wb") as out:
-            for chunk in _fetch(address, counting):
+            for chunk in _fetch(address, progress):
                 out.write(chunk)
-                if counting:
-                    counting.advance(len(chunk))
+                progress.advance(len(chunk))
         yield file
 
 
@@ -92,13 +91,13 @@ def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
             mode = path.stat().st_mode
     if not source or stat.S_ISDIR(mode):
         named = f"{source} is a folder" if source else "The path of the file is empty"
-        raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+        raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv or txt.")
     if stat.S_ISREG(mode):
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CatalogueError(_TOO_LARGE)
         return stack.enter_context(path.open("rb"))
     if source != STDIN and not stat.S_ISFIFO(mode):
-        raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+        raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv or txt.")
     copied = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     with interruptible(), path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as pipe:
         while chunk := pipe.read(_CHUNK):
@@ -149,7 +148,7 @@ def _translate_system_errors() -> Iterator[None]:
         raise CatalogueError(f"The file can't be read or stored: {error.strerror}.") from error
 
 
-def _fetch(address: str, counting: Counting | None) -> Iterator[bytes]:
+def _fetch(address: str, progress: StepProgress) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
         raise CatalogueError("The address of a catalogue must begin with http:// or https://.")
     import httpx  # noqa: PLC0415  # slow to import, and most catalogues are local files
@@ -160,8 +159,8 @@ def _fetch(address: str, counting: Counting | None) -> Iterator[bytes]:
         with deadline, _open_response(address, deadline) as response:
             # Content-Length counts the bytes on the wire, which may be compressed.
             length = response.headers.get("content-length")
-            if counting and length and "content-encoding" not in response.headers:
-                counting.expect(int(length))
+            if length and "content-encoding" not in response.headers:
+                progress.expect(int(length))
             for chunk in response.iter_bytes():
                 size += len(chunk)
                 if size > MAX_FILE_BYTES:

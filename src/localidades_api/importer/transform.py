@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -16,16 +17,15 @@ from localidades_api.importer.cells import (
     NO_DATA,
     InvalidFileError,
     InvalidRowError,
-    KeyColumn,
-    Memo,
     pair,
+    read_clave,
     read_key,
     read_name,
     read_text,
     reader_of,
     refuse_sums,
 )
-from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, Position, split_line, split_lines
+from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
 
 _BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
 _CHUNK = 5000  # rows between two reports of progress, a multiple of the batch
@@ -52,7 +52,7 @@ class MunicipalityRow(NamedTuple):
 class Rejected(NamedTuple):
     """A row that is not a valid locality, and the reason."""
 
-    position: Position
+    line: int  # as an editor counts; the header is line 1
     reason: str
 
 
@@ -69,7 +69,6 @@ class CatalogueRecords:
     localities: list[LocalityRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     withdrawn: int = 0
-    zeros_restored: bool = False  # whether the keys had lost their leading zeros
 
 
 @contextmanager
@@ -102,7 +101,6 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
         advance(rest)
     _check_whole(line, number, table.layout)
     _check_yield(catalogue)
-    catalogue.zeros_restored = reader.has_lost_zeros
     catalogue.localities.sort(key=itemgetter(0))
     _check_unique(catalogue.localities)
     catalogue.localities.sort(key=itemgetter(2))  # stable: clave, then id
@@ -126,10 +124,10 @@ def _check_yield(catalogue: CatalogueRecords) -> None:
     if not accepted and not rejected:
         raise CatalogueError("The file has no localities: use INEGI's AGEEML file.")
     if rejected * 10 > accepted + rejected:
-        position, reason = catalogue.rejected[0]
+        line, reason = catalogue.rejected[0]
         raise CatalogueError(
             f"This is not a valid catalogue: {rejected} of {accepted + rejected} rows can't be read;"
-            f" the first is {position}: {reason}."
+            f" the first is line {line}: {reason}."
         )
 
 
@@ -148,20 +146,14 @@ class _LineReader:
 
     def __init__(self, table: CatalogueText, catalogue: CatalogueRecords) -> None:
         self._layout = layout = table.layout
-        self._locate = table.locate
         self._catalogue = catalogue
         # A missing column is read from an empty one that is appended to every batch.
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
-        self._municipality_of = Memo(self._read_parents).__getitem__
-        self._states = KeyColumn("CVE_ENT", 2, "two digits")
-        self._municipalities = KeyColumn("CVE_MUN", 3, "three digits from 001")
-        self._claves = KeyColumn("CVE_LOC", 4, "four digits from 0001")
+        self._read_municipality = cache(self._read_parents)
+        self._read_state = cache(partial(read_clave, column="CVE_ENT", digits=2, described="two digits"))
+        self._read_own = cache(partial(read_clave, column="CVE_MUN", digits=3, described="three digits from 001"))
+        self._read_clave = cache(partial(read_clave, column="CVE_LOC", digits=4, described="four digits from 0001"))
         self._readers = {name: reader_of(column) for name, column in ATTRIBUTES.items()}
-
-    @property
-    def has_lost_zeros(self) -> bool:
-        """Whether the keys had lost their leading zeros."""
-        return any(column.has_lost for column in (self._states, self._municipalities, self._claves))
 
     def read(self, rows: Sequence[list[str]], number: int) -> None:
         """Add rows to the catalogue, the first from line `number` of the text.
@@ -180,11 +172,11 @@ class _LineReader:
 
     def _reject(self, number: int, fault: Exception) -> None:
         if isinstance(fault, InvalidFileError):
-            raise CatalogueError(f"{str(self._locate(number)).capitalize()} {fault}") from None
+            raise CatalogueError(f"Line {number} {fault}") from None
         if isinstance(fault, _Withdrawn):
             self._catalogue.withdrawn += 1
         else:
-            self._catalogue.rejected.append(Rejected(self._locate(number), str(fault)))
+            self._catalogue.rejected.append(Rejected(number, str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise InvalidRowError, _Withdrawn or InvalidFileError if a row has none."""
@@ -195,11 +187,12 @@ class _LineReader:
         )
         for status in set(estatus):
             _check_status(status)
-        claves = list(map(self._claves.__getitem__, cve_loc))
+        claves = list(map(self._read_clave, cve_loc))
         refuse_sums(claves)  # first: a total is in no municipio
-        cve_ent = list(map(self._states.__getitem__, cve_ent))
-        cve_mun = list(map(self._municipalities.__getitem__, cve_mun))
-        municipalities = list(map(self._municipality_of, zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)))
+        cve_ent = list(map(self._read_state, cve_ent))
+        cve_mun = list(map(self._read_own, cve_mun))
+        areas = zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)
+        municipalities = list(map(self._read_municipality, areas))
         records = zip(
             map(read_key, cve_ent, cve_mun, claves, cvegeo),
             municipalities,

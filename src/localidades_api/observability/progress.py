@@ -1,7 +1,6 @@
 """The interface by which long-running work reports progress to an observer, such as a terminal."""
 
 from enum import StrEnum
-from typing import Protocol
 
 
 class Step(StrEnum):
@@ -32,18 +31,14 @@ class ImportStep(Step):
         return "bytes" if self is ImportStep.FETCH else "rows"
 
 
-class Counting(Protocol):
-    """An observer of one step."""
+class StepProgress:
+    """An observer of work in steps; this one ignores everything."""
+
+    def begin(self, step: Step) -> None:
+        """Note that `step` begins, and that the one before it is done."""
 
     def expect(self, amount: int) -> None:
         """Note the total of the current step; a better estimate may follow."""
 
     def advance(self, amount: int) -> None:
         """Note that this much more of the current step is done."""
-
-
-class StepProgress(Counting, Protocol):
-    """An observer of work in steps."""
-
-    def begin(self, step: Step) -> None:
-        """Note that `step` begins, and that the one before it is done."""

@@ -62,7 +62,7 @@ def show_progress() -> Iterator[StepProgress]:
         yield _ProgressLines()
 
 
-class _ProgressBar:
+class _ProgressBar(StepProgress):
     """A progress bar. It shows the elapsed time of a step, then amounts and the remaining time once they are known."""
 
     def __init__(self, progress: Progress) -> None:
@@ -86,7 +86,7 @@ class _ProgressBar:
         self._progress.advance(self._task, amount)
 
 
-class _ProgressLines:
+class _ProgressLines(StepProgress):
     """Prints a line when a step begins, and one with its amount and rate when it ends."""
 
     def __init__(self) -> None:
@@ -98,9 +98,6 @@ class _ProgressLines:
             console.print(f"  {self._amount:,} {self._unit} ({rate:,.0f}/s)", markup=False)
         console.print(step.value, markup=False)
         self._unit, self._amount, self._began = step.unit, 0, time.perf_counter()
-
-    def expect(self, amount: int) -> None:
-        """Do nothing: the amount is printed when the step ends."""
 
     def advance(self, amount: int) -> None:
         self._amount += amount

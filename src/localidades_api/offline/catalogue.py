@@ -41,7 +41,7 @@ class Catalogue:
     def open(
         cls, source: str | os.PathLike[str], *earlier: str | os.PathLike[str], progress: StepProgress | None = None
     ) -> Self:
-        """Open INEGI's zip, csv, txt or xlsx, or `demo`; `earlier` are earlier releases, the newest first.
+        """Open INEGI's zip, csv or txt, or `demo`; `earlier` are earlier releases, the newest first.
 
         Their names and keys lead to the places of the first. The first time, this builds an index of names in the
         user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.

@@ -20,7 +20,7 @@ from localidades_api.caches.index_folders import (
     try_open,
 )
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.extract import open_catalogue
 from localidades_api.importer.source import STDIN, Source, open_source
 from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
 from localidades_api.names.files.history import Areas, History
@@ -84,4 +84,4 @@ def _write(folder: Path, files: Sequence[Source], progress: StepProgress) -> Non
 def _read(file: Source, step: CatalogueStep, progress: StepProgress) -> CatalogueRecords:
     progress.begin(step)
     with open_catalogue(file) as table:
-        return transform(table, watch_reading(table, progress))
+        return transform(table, progress.advance)

@@ -101,9 +101,7 @@ def _stop_orphaned_server(cluster: Path, socket_dir: Path) -> None:
     postmaster = read_postmaster(cluster)
     for number, timeout in _STOP_STEPS:
         living = _find_server_processes(cluster)
-        if (
-            number == signal.SIGINT
-        ):  # only the postmaster can shut down cleanly; to its children it means something else
+        if number == signal.SIGINT:  # which only the postmaster takes as a clean shutdown
             living &= {postmaster[0]} if postmaster else set()
         deadline = time.monotonic() + timeout
         for pid in living:

@@ -155,7 +155,8 @@ def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Ou
         progress.expect(len(STATE_KEYS))
         for estado_id in STATE_KEYS:
             estado = format_key("estado", estado_id)
-            with named(f"Estado {estado}"), fetch_file(source.replace("{estado}", estado)) as fetched:
+            address = source.replace("{estado}", estado)
+            with named(f"Estado {estado}"), fetch_file(address, StepProgress()) as fetched:
                 for outline in read_outlines(fetched):
                     if state_of(outline.id) != estado_id:
                         raise CatalogueError("The address answers with another estado.")

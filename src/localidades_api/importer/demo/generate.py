@@ -18,7 +18,6 @@ from localidades_api.importer.demo.names import Chance, WordIndex, locality_whee
 
 # Of all lines joined by CRLF, in UTF-8: the index shows it, and a test compares it with the generator's.
 DEMO_SHA256 = "6f715e28404a556b8d6291b29c93f23173e5c1bad7e2b49eb96cd76149eeca52"
-DEMO_LOCALITIES = 304_400
 
 COLUMNS = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC",

@@ -9,8 +9,8 @@ import pytest
 
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import MediaType, reader
-from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader, for_a_while
+from localidades_api.bulk.roles import ROLES
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.places import MAX_TEXT
@@ -278,7 +278,7 @@ def test_columns_without_a_header_are_named_by_their_numbers(
     ("body", "media_type", "options", "sentence"),
     [
         *((b"7,Tequila,x\n", CSV, {"header_row": 0, "named": {"nombre": number}},
-           "Without a header, name the column of `nombre` by its number, from 1 to 3.") for number in "04x\u00b2"),
+           "Without a header, name columns by their numbers, from 1 to 3.") for number in "04x\u00b2"),
         (b"7,Tequila,x,Jal.\n", CSV, {"header_row": 0},
          "The file has 4 columns and no header: say the number of each"),
         (b"{}", NDJSON, {"header_row": 0}, "Only CSV and workbooks have a header: leave out `header_row`."),

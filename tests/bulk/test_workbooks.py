@@ -19,8 +19,9 @@ from localidades_api.bulk import workbook_writers
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX
-from localidades_api.bulk.input_rows import POINTS, Answer
+from localidades_api.bulk.input_rows import Answer
 from localidades_api.bulk.readers import RowReader
+from localidades_api.bulk.roles import POINTS
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import write_csv

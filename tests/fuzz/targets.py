@@ -13,8 +13,10 @@ from time import process_time
 from typing import NamedTuple
 
 from localidades_api.bulk.answers import describe_problem, match_row
+from localidades_api.bulk.columns import assign
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import ROLES, RowError, assign
+from localidades_api.bulk.input_rows import RowError
+from localidades_api.bulk.roles import ROLES
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind

@@ -23,13 +23,14 @@ from localidades_api.bulk.answer_columns import (
     match_columns,
 )
 from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
+from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.exchange import MAX_BODY, Answered, Answering, BulkResponse, Exchange, PreviewResponse, Read
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
-from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
+from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
-from localidades_api.bulk.sampled_cells import AnswerRows
+from localidades_api.bulk.roles import POINTS, Named, Roles
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes import NameIndexes

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.input_rows import Answer, Row, Sent, begin_of_answers
+from localidades_api.bulk.columns import begin_of_answers
+from localidades_api.bulk.input_rows import Answer, Row, Sent
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.catalogue.keys import format_key
 from localidades_api.html.languages.match_words import name_fault, name_outcome

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader, for_a_while
-from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import IO, Final, Literal, TypeAlias
 
-from localidades_api.bulk.input_rows import ROLES, Named, Roles
+from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.options import MatchReadingOptions
 from localidades_api.bulk.readers import CsvReader, JsonReader, NdjsonReader, RowReader
-from localidades_api.bulk.sampled_cells import AnswerRows
+from localidades_api.bulk.roles import ROLES, Named, Roles
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, ZIP, describe_kind

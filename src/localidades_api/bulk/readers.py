@@ -16,30 +16,23 @@ from typing import IO, Any, ClassVar, TypeVar, cast
 from pydantic_core import from_json
 
 from localidades_api.bulk.answer_columns import as_cell
-from localidades_api.bulk.input_rows import (
-    PLACE,
+from localidades_api.bulk.columns import (
+    SAMPLED_ROWS,
+    AnswerRows,
     Assignment,
-    Named,
-    Roles,
-    Row,
-    RowError,
+    Sampled,
     assign,
+    assign_sampled,
     columns_without_header,
-    describe_needed,
-    is_place_without_header,
+    list_unused,
     name_columns,
+    read_heading,
     repeated,
     require,
     unique,
 )
-from localidades_api.bulk.sampled_cells import (
-    SAMPLED_ROWS,
-    AnswerRows,
-    Sampled,
-    assign_sampled,
-    is_heading,
-    list_unused,
-)
+from localidades_api.bulk.input_rows import Row, RowError
+from localidades_api.bulk.roles import PLACE, Named, Roles
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, describe_kind
@@ -277,24 +270,17 @@ class CsvReader(TableReader):
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
-        is_place = is_place_without_header(first_record, roles, named)
-        is_headless = header_row == 0 if header_row is not None else is_place
-        if (
-            is_place
-            and len(first_record) == 1
-            and (header_row == 1 or (header_row is None and is_heading(first_record[0])))
-        ):
-            named, is_headless = {"nombre": first_record[0]}, False  # a column alone has names, whatever it is called
-        self.has_header = not is_headless
+        heading = read_heading(first_record, roles, named, header_row)
+        self.has_header = heading is not None
         with self._describing_refusal(first_record):
-            columns = self._name_columns(first_record, is_quoted='"' in (first or "")) if is_headless else first_record
-            named = {} if is_headless else named
+            if heading is None:
+                columns = self._name_columns(first_record, is_quoted='"' in (first or ""))
+                self.assignment = assign(columns, roles, {})
+            else:
+                columns, sampled = first_record, Sampled(self._first_rows, answer)
+                self.assignment = assign_sampled(columns, roles, heading, sampled)
             self.layout.columns = columns
-            sampled = Sampled(self._first_rows, answer)
-            self.assignment = (
-                assign(columns, roles, named) if is_headless else assign_sampled(columns, roles, named, sampled)
-            )
-            require(self.assignment, roles, columns, named)
+            require(self.assignment, roles, columns, heading or {})
 
     @contextmanager
     def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
@@ -402,7 +388,7 @@ class NdjsonReader(RowReader):
     def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
         super().__init__(file, roles, named, answer)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
-        self._first: Sequence[Mapping[str, Any]] = () if answer is None else self._first_objects()
+        self._first = self._first_objects()
 
     def _first_objects(self) -> list[Mapping[str, Any]]:
         records: list[str] = []
@@ -457,11 +443,14 @@ class NdjsonReader(RowReader):
         possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
         of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
         sampled = Sampled(lambda: of_shape, self._answer_rows)
-        found = assign_sampled(members, self._roles._replace(by_name=possible), named, sampled)
+        try:
+            found = assign_sampled(members, self._roles._replace(by_name=possible), named, sampled)
+        except UnreadableBodyError as error:
+            raise RowError(str(error)) from error
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
         if found.kind is None:
-            raise RowError(f"It has no {describe_needed(self._roles)}.")
+            raise RowError(f"It has no {self._roles.describe_needed()}.")
         return found
 
 

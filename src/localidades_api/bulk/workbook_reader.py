@@ -8,19 +8,21 @@ from functools import cached_property
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
-from localidades_api.bulk.input_rows import (
+from localidades_api.bulk.columns import (
+    SAMPLED_ROWS,
+    AnswerRows,
     Assignment,
-    Named,
-    Roles,
-    Row,
+    Sampled,
     assign,
+    assign_sampled,
     begin_of_answers,
     columns_without_header,
-    is_place_without_header,
+    read_heading,
     require,
 )
+from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.readers import TableReader, describe_refused
-from localidades_api.bulk.sampled_cells import SAMPLED_ROWS, AnswerRows, Sampled, assign_sampled, is_heading
+from localidades_api.bulk.roles import Named, Roles
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
@@ -141,161 +143,105 @@ class XlsxReader(TableReader):
 
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
-        error: UnreadableBodyError | None = None
+        refusal: UnreadableBodyError | None = None
         found: list[_Header] = []
-        headless: _Header | None = None
         others: Sequence[Sheet] = ()
         kinds = list(self._roles.needed)
         sheets = [self.sheet] if self._is_sheet_named else self._visible
         for number, sheet in enumerate(sheets, 1):
-            rows, is_empty = yield from self._first_rows(sheet)
-            header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
-            headless = headless or self._without_header(sheet, rows, is_alone=len(sheets) == 1)
-            if isinstance(header, _Header):
-                found.append(header)
-                if header.assignment.kind == kinds[0]:
-                    others = sheets[number:][:_MAX_OTHERS]
-                    break
-            elif error is None:
-                error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
-        if headless is not None and self._is_headless(found, headless):
-            found = [headless]
-        if self._excess and not any(begin_of_answers(one.columns) is not None for one in found):
+            rows = yield from self._first_rows(sheet)
+            try:
+                found.append(self._read_header(sheet, rows, is_alone=len(sheets) == 1))
+            except UnreadableBodyError as error:
+                refusal = refusal or error
+                continue
+            if found[-1].number and found[-1].assignment.kind == kinds[0]:
+                others = sheets[number:][:_MAX_OTHERS]
+                break
+        if self._excess and not any(begin_of_answers(header.columns) is not None for header in found):
             raise UnreadableBodyError(self._excess)
         if not found:
-            raise cast("UnreadableBodyError", error)
-        chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles, _ = chosen
+            raise cast("UnreadableBodyError", refusal)
+        # A sheet with a header comes before one without, whose first row may be of a cover.
+        chosen = min(found, key=lambda one: (not one.number, kinds.index(cast("PlaceKind", one.assignment.kind))))
+        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
         yield from self._mention_lists(others)
-
-    def _is_headless(self, found: Sequence["_Header"], headless: "_Header") -> bool:
-        """Return whether a sheet has no header, though the cells below its first row may name columns."""
-        first = headless.sheet, headless.first_row
-        return self._named_row == 0 or all((header.sheet, header.number) == first for header in found)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
         """Note which other sheets have a list of the same kind."""
         lists: list[Sheet] = []
         for sheet in sheets:
             with suppress(WorkbookError, *DAMAGE):  # it is only copied
-                rows, _ = yield from self._first_rows(sheet)
-                header, _ = yield from self._by_headers(sheet, rows)
-                if header and header.assignment.kind == self.assignment.kind and rows[-1].number > header.number:
+                rows = yield from self._first_rows(sheet)
+                header = self._find_known(rows[:_MAX_TITLES])
+                if header and header[1].kind == self.assignment.kind and rows[-1].number > header[0].number:
                     lists.append(sheet)
         if lists:
             names = list_sheets(lists)
             self._others = f"Only the sheet `{self.sheet.name}` is read, although there is a list in {names} as well."
 
-    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[SheetRow], bool]]:
-        """Return the rows that may be the header, and whether the sheet is empty."""
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, list[SheetRow]]:
+        """Return the rows that may be the header, and those below by which columns are found."""
         rows: list[SheetRow] = []
-        is_empty = True
-        for row in self.workbook.rows(sheet):
-            yield
-            if row is not None:
-                is_empty = False
-                if not self._named_row or row.number == self._named_row:
-                    rows.append(row)
-                if row.number >= self._named_row if self._named_row else len(rows) == _MAX_TITLES:
-                    break
-        return rows, is_empty
-
-    def _without_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header | None":
-        """Return the columns of a sheet without a header, if the request or its first row says that it has none.
-
-        A text alone is a place only in the only sheet, above texts alone: it may be a title.
-        """
-        if not rows or self._named_row:
-            return None
-        first = rows[0]
-        if len(first) == 1 and self._named_row is None and is_heading(first[0]):
-            return None
-        may_be_title = len(first) == 1 and not (is_alone and all(len(row) == 1 for row in rows))
-        is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
-        if self._named_row is None and not is_place:
-            return None
-        try:
-            columns = columns_without_header(first, self._named)
-            assignment = assign(columns, self._roles, {})
-            require(assignment, self._roles, columns, {})
-        except UnreadableBodyError as error:
-            sample = describe_refused([""] * len(first), self._roles, {}, rows)
-            raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
-        return _Header(sheet, 0, assignment, columns, first_row=first.number)
-
-    def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
-        """Describe a sheet without a header: with its widest row as one, if it has any."""
-        if not rows:
-            return self._describe_place(sheet)
-        widest = max(rows, key=len)
-        below = [row for row in rows if row.number > widest.number]
-        sample = describe_refused(widest, self._roles, self._named, below)
-        return {**self._describe_place(sheet), "header_row": widest.number, **sample}
-
-    def _describe_place(self, sheet: Sheet) -> dict[str, object]:
-        return {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
-
-    def _choose_header(
-        self, sheet: Sheet, rows: Sequence[SheetRow], *, is_empty: bool
-    ) -> "Generator[None, None, _Header | str]":
-        """Return the row with the most known columns as the header, or why none can be."""
-        if is_empty:
-            return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
-        best, refusal = yield from self._by_headers(sheet, rows)
-        return (
-            (yield from self._by_cells(sheet, rows, best))
-            or refusal
-            or f"Row {self._named_row} of the sheet is empty: choose another as the header."
-        )
-
-    def _by_headers(
-        self, sheet: Sheet, rows: Sequence[SheetRow]
-    ) -> "Generator[None, None, tuple[_Header | None, str | None]]":
-        """Return the row with the most columns that are known by their headers, or why none can be the header."""
-        refusal, best = None, None
-        for row in rows:
-            yield
-            try:
-                found = assign(row, self._roles, self._named)
-                require(found, self._roles, row, self._named)
-            except UnreadableBodyError as error:
-                refusal = refusal or str(error)
-                continue
-            if best is None or len(found.by_role) > len(best.assignment.by_role):
-                titles = [text for above in rows if above.number < row.number for text in above if text]
-                best = _Header(sheet, row.number, found, list(row), titles)
-        return best, refusal
-
-    def _by_cells(
-        self, sheet: Sheet, rows: Sequence[SheetRow], best: "_Header | None"
-    ) -> Generator[None, None, "_Header | None"]:
-        """Return a header whose columns are found by the cells below it; by default it is the widest row."""
-        if best is None and (not rows or self._named_row == 0):
-            return None
-        if best is None:
-            widest = next(row for row in rows if len(row) == max(map(len, rows)))
-            header, number = list(widest), widest.number
-        else:
-            header, number = best.columns, best.number
-        named = self._named or ({"nombre": header[0]} if len(header) == 1 and is_heading(header[0]) else {})
-        first: list[SheetRow] = []
         cells = 0
         for row in self.workbook.rows(sheet):
             yield
-            if row is not None and row.number > number:
-                first.append(row)
+            if row is not None and row.number >= (self._named_row or 0):
+                rows.append(row)
                 cells += len(row)
-                if len(first) == SAMPLED_ROWS or cells > _MAX_SAMPLED:
+                if len(rows) == _MAX_TITLES + SAMPLED_ROWS or (cells > _MAX_SAMPLED and len(rows) > _MAX_TITLES):
                     break
+        return rows
+
+    def _read_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header":
+        """Return the row with the most columns that are known as the header, by default the widest row.
+
+        Raise UnreadableBodyError if none can be it. A text alone is a place only in the only sheet, above texts alone:
+        it may be a title.
+        """
+        place: dict[str, object] = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
+        if self._named_row and (not rows or rows[0].number != self._named_row):
+            sentence = f"Row {self._named_row} of the sheet is empty: choose another as the header."
+            raise UnreadableBodyError(sentence, members=place)
+        if not rows:
+            sentence = f"The sheet is empty: begin it with the columns `{self._roles.example}`."
+            raise UnreadableBodyError(sentence, members=place)
+        first = rows[: 1 if self._named_row else _MAX_TITLES]
+        known = self._find_known(first)
+        may_be_title = len(rows[0]) == 1 and not (is_alone and all(len(row) == 1 for row in first))
+        is_place = known is None and read_heading(rows[0], self._roles, self._named, self._named_row) is None
+        if self._named_row == 0 or (is_place and not may_be_title):
+            try:
+                columns = columns_without_header(rows[0], self._named)
+                require(assignment := assign(columns, self._roles, {}), self._roles, columns, {})
+            except UnreadableBodyError as error:
+                place |= describe_refused([""] * len(rows[0]), self._roles, {}, rows)
+                raise UnreadableBodyError(str(error), members=place) from None
+            return _Header(sheet, 0, assignment, columns)
+        header = known[0] if known else max(first, key=len)
+        below = [row for row in rows if row.number > header.number][:SAMPLED_ROWS]
+        heading = read_heading(header, self._roles, self._named, self._named_row)
+        named = self._named if heading is None else heading
         try:
-            found = assign_sampled(header, self._roles, named, Sampled(lambda: first, self._answer_rows))
-            require(found, self._roles, header, named)
-        except UnreadableBodyError:
-            return best
-        titles = [text for above in rows if above.number < number for text in above if text]
-        return _Header(sheet, number, found, header, titles)
+            assignment = assign_sampled(header, self._roles, named, Sampled(lambda: below, self._answer_rows))
+            require(assignment, self._roles, header, named)
+        except UnreadableBodyError as error:
+            place |= {"header_row": header.number, **describe_refused(header, self._roles, self._named, below)}
+            raise UnreadableBodyError(str(error), members=place) from None
+        titles = [text for above in first if above.number < header.number for text in above if text]
+        return _Header(sheet, header.number, assignment, list(header), titles)
+
+    def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
+        """Return the row with the most columns that are known by their headers, if they are enough."""
+        known: list[tuple[SheetRow, Assignment]] = []
+        for row in rows:
+            with suppress(UnreadableBodyError):
+                assignment = assign(row, self._roles, self._named)
+                require(assignment, self._roles, row, self._named)
+                known.append((row, assignment))
+        return max(known, key=lambda one: len(one[1].by_role), default=None)
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns from the header on, and find the digits of keys."""
@@ -425,7 +371,6 @@ class _Header(NamedTuple):
     assignment: Assignment
     columns: list[str]
     titles: Sequence[str] = ()
-    first_row: int = 0  # of a sheet without a header
 
 
 class _MergedCells:

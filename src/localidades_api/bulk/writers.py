@@ -8,8 +8,9 @@ from typing import Protocol, cast
 from pydantic_core import to_json
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, TRUTH, AnswerColumns, SentColumns
+from localidades_api.bulk.columns import unique
 from localidades_api.bulk.formats import XLSX, MediaType
-from localidades_api.bulk.input_rows import Answer, Row, unique
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import Dialect, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter, Summary

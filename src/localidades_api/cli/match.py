@@ -18,8 +18,9 @@ import typer
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
+from localidades_api.bulk.columns import name_columns
 from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
-from localidades_api.bulk.input_rows import Answer, Row, name_columns
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.workbook_reader import XlsxReader

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
+from localidades_api.bulk.columns import begin_of_answers
 from localidades_api.bulk.formats import match_roles, reader
-from localidades_api.bulk.input_rows import begin_of_answers
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico

@@ -161,15 +161,6 @@ def test_column_that_is_used_may_not_be_repeated() -> None:
         rows_in(body)
 
 
-@pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n", '"sep=;"\r'])
-def test_sep_line_is_skipped(line: str) -> None:
-    source = open_rows(f"{line}nombre;Nota, con, comas\nIxtapa;x\n".encode())
-    (row,) = source
-    assert (row.number, row.cells, row.sent) == (3, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
-    assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
-    assert [(row.number, row.cells["nombre"]) for row in rows_in(b"sep=,\nTequila, Jal.\n")] == [(2, "Tequila, Jal.")]
-
-
 @pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
 def test_many_empty_lines_are_read_fast(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
     source = reader(media_type, io.BytesIO((b"\n" * 300_000).join([*rows, b""])), ROLES)
@@ -190,8 +181,7 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
     [
         (b"", "The file is empty: begin it with a line such as `nombre,municipio,estado`"),
         (b"\n\r\n", "The file is empty"),
-        (b"sep=;\n" + b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
-        (b"sep=;\n", "The file is empty"),
+        (b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`"),
         (b"a;b;c;d\n",
@@ -210,7 +200,7 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "The file is a picture"),
         (b"MIME-Version: 1.0\r\nX-Document-Type: Workbook\r\n", "The file is a web page"),
         (b"PK\x03\x04" + b"\0" * 20, "The workbook can't be read: save it as .xlsx"),
-        (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
+        (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed: unpack it first."),
     ],
 )  # fmt: skip
 def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:

@@ -70,31 +70,6 @@ def test_rows_of_the_first_visible_sheet_as_csv_are_as_wide_as_its_first() -> No
     assert out.getvalue() == b'"a","b","c"\n"1","",""\n"1","","3"\n"","2",""\n"1","2","3","4"\n'
 
 
-@pytest.mark.parametrize(
-    ("header", "numbers", "mended"),
-    [
-        ("CVEGEO", (10010001, 140390001), ["010010001", "140390001"]),
-        ("CVEGEO", (1, 14), ["01", "14"]),
-        ("CVE_LOC", (1, 39), ["0001", "0039"]),
-        ("CVE_LOC", (10010001,), ["010010001"]),
-        ("CVE_MUN", (1, 39, 120), ["001", "039", "120"]),
-        ("CVE_MUN", (1001, 14039), ["01001", "14039"]),
-        ("NOM_MUN;CVE_MUN", (1001, 14039), ["01001", "14039"]),
-        ("CVE_ENT", (1, 14), ["01", "14"]),
-        ("CVE_ENT", (1, "Jalisco"), ["1", "Jalisco"]),
-        ("CVEGEO", (123,), ["123"]),
-        ("folio", (1, 14), ["1", "14"]),
-    ],
-)
-def test_leading_zeros_of_numeric_keys_are_restored(
-    header: str, numbers: tuple[object, ...], mended: list[str]
-) -> None:
-    headers = ["nombre", *header.split(";")]
-    before = ["x"] * (len(headers) - 1)
-    data = workbook_of(headers, *([*before, number] for number in numbers))
-    assert [row.sent for row in rows_in(data, XLSX)] == [[*before, key] for key in mended]
-
-
 def test_titles_above_the_header_and_notes_beside_the_table_are_kept_unmatched() -> None:
     source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1, "nota")))
     assert [row.sent for row in source] == [["A", "1"]]

@@ -227,7 +227,6 @@ def csv_calls(delimiter: str) -> list[tuple[Sequence[object], object]]:
         ),
         (["join", [["a", f"b{other}c", '"d"']], other, "\r\n"], f'a{other}"b{other}c"{other}"d"\r\n'),
         (["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"], delimiter),
-        (["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"], delimiter),
     ]
 
 

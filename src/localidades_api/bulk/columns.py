@@ -48,7 +48,6 @@ class Assignment(NamedTuple):
         return Row(number, sent, cells, note=note, kind=None if self.is_keyed or self.is_clave_of_any else self.kind)
 
     def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
-        """Return the cells by role, and a note about those that are ignored; raise RowError if one can't be read."""
         cells: dict[str, str | float | None] = {}
         note = None
         for role, (at, read) in self.by_role.items():
@@ -119,7 +118,6 @@ def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping
 
 
 def _choose_best(folded: Sequence[str]) -> Mapping[str, int]:
-    """Return the column whose header says each role best."""
     best: dict[str, tuple[tuple[int, bool, int], int]] = {}
     for at, header in enumerate(folded):
         for role, rank in rank_header(header).items():
@@ -401,7 +399,6 @@ class _Search:
             self._columns["nombre"] = -max(rated)[1]
 
     def _find_point(self) -> Mapping[str, int]:
-        """Return the column that has both degrees, or the two that have one each."""
         for at in self._free():
             if _share(self._texts(at), _is_pair) >= _MOST:
                 return dict.fromkeys(POINT, at)
@@ -418,7 +415,6 @@ class _Search:
         return exact >= _MOST and self._looks(axis, at) >= _MOST
 
     def _worded(self) -> list[int]:
-        """Return the free columns with names in them, without those of other places."""
         free = (at for at in self._free() if not _OTHER_PLACES.search(self._folded[at]))
         return [at for at in free if self._looks("nombre", at) >= _HALF]
 
@@ -429,7 +425,6 @@ class _Search:
         return not self._roles.by_name[role].words.isdisjoint(self._folded[at].split("_"))
 
     def _texts(self, at: int) -> list[str]:
-        """Return the different texts of a column that say something."""
         texts = (row[at] for row in self._rows if at < len(row))
         return [text for text in dict.fromkeys(texts) if text and not is_filler(text)]
 
@@ -469,7 +464,6 @@ class _Search:
 
 
 def _text_of(value: object) -> str:
-    """Return a cell of a table, or a member of an object, as text."""
     return unquoted(str(value)[:MAX_TEXT]).strip() if isinstance(value, str | int | float) else ""
 
 

@@ -82,9 +82,8 @@ class _RowsResponse(Response, ABC):
         checking = reader.check()
         is_checked = False
         while not is_checked:
-            async with self._turn:
-                is_checked = next(checking, self) is self
-            await asyncio.sleep(0)
+            async with self._turn:  # the first rows may be matched
+                is_checked = await asyncio.to_thread(next, checking, self) is self
             if await self._request.is_disconnected():
                 raise ClientDisconnect
         return reader
@@ -118,7 +117,6 @@ class PreviewResponse(_RowsResponse):
 
 
 def _describe_place(reader: RowReader) -> dict[str, Any]:
-    """Say where in a workbook the table is."""
     if isinstance(reader, XlsxReader):
         return {
             "sheets": reader.sheets,

@@ -130,7 +130,6 @@ class RowReader(ABC):
             yield self._row(number, record) if record else None
 
     def _check_rows(self) -> Iterator[None]:
-        """Count the rows, one at a time."""
         for _, record in self._records():
             self.count += bool(record)
             yield
@@ -237,7 +236,6 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
-_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
@@ -258,10 +256,8 @@ class CsvReader(TableReader):
     ) -> None:
         super().__init__(file, roles, named, answer)
         with self._lines() as lines:
-            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
-        separator = _SEPARATOR_LINE.match(first or "")
-        self._separator_lines = 1 if separator else 0
-        found = [self._header(delimiter) for delimiter in (separator[1] if separator else _DELIMITERS) if first]
+            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), "")
+        found = [self._header(delimiter) for delimiter in _DELIMITERS] if first else []
         if not any(columns for columns, _, _ in found):
             raise UnreadableBodyError(
                 f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
@@ -274,7 +270,7 @@ class CsvReader(TableReader):
         self.has_header = heading is not None
         with self._describing_refusal(first_record):
             if heading is None:
-                columns = self._name_columns(first_record, is_quoted='"' in (first or ""))
+                columns = self._name_columns(first_record, is_quoted='"' in first)
                 self.assignment = assign(columns, roles, {})
             else:
                 columns, sampled = first_record, Sampled(self._first_rows, answer)
@@ -284,7 +280,6 @@ class CsvReader(TableReader):
 
     @contextmanager
     def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
-        """Add the columns and the first rows to the error about columns that are not enough."""
         try:
             yield
         except UnreadableBodyError as error:
@@ -312,7 +307,6 @@ class CsvReader(TableReader):
         return [PLACE[0]]
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
-        """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
         with self._lines() as lines:
             header = next(filter(None, islice(self._parse(lines, delimiter), 2 * _MAX_EMPTY)), [])
             return header, delimiter, "\n" if lines.last.endswith("\n") and not lines.last.endswith("\r\n") else "\r\n"
@@ -334,14 +328,10 @@ class CsvReader(TableReader):
                 yield lines.start, record
 
     def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the records after the line that names the delimiter: the header and rows, some empty."""
-        separators = self._separator_lines
         if delimiter is None:
             for line in lines:
-                if (cell := line.strip("\r\n")) and separators:
-                    separators -= 1
-                else:
-                    yield [cell] if cell else []
+                cell = line.strip("\r\n")
+                yield [cell] if cell else []
                 lines.end_row()
             return
         # The line after the end is empty, unless a quote is open.
@@ -350,10 +340,7 @@ class CsvReader(TableReader):
                 raise UnreadableBodyError(
                     f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."
                 )
-            if record and separators:
-                separators -= 1
-            else:
-                yield record
+            yield record
             lines.end_row()
 
     def _row(self, number: int, record: list[str]) -> Row:
@@ -466,7 +453,6 @@ class JsonReader(NdjsonReader):
 
 
 def _items(text: IO[str]) -> Iterator[str]:
-    """Yield each row of a document as text."""
     window = text.read(2 * MAX_ROW)
     found = _START_OF_ROWS.match(window, 0, _MAX_MATCHED)
     if not found:

@@ -116,7 +116,6 @@ class Roles(NamedTuple):
 
 
 def _is_area(role: str, text: str, named: Named, areas: AreaBook | None) -> bool:
-    """Return whether a text in the place of a header is the name or the key of an estado or municipio."""
     if role == "estado":
         return is_state_name(text) or text.lstrip("0") in map(str, ESTADOS)
     if role != "municipio" or areas is None:

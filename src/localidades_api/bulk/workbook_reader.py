@@ -4,7 +4,6 @@ import io
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
@@ -62,22 +61,14 @@ _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
     "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
-# Number of digits of the keys of a column, by that of its longest number.
-_KEY_DIGITS = {
-    "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
-    "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
-    "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
-    "cve_mun": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
-    "estado": {1: 2, 2: 2},
-}
 
 
 class XlsxReader(TableReader):
     """Reads a sheet of a workbook, with or without titles above the header.
 
     It is the one that is named, or the first visible one that has the required columns. The header is the row with
-    the most columns that are known, among the first; `header_row` names another. A column of keys that has only
-    numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
+    the most columns that are known, among the first; `header_row` names another. The first cell of a merged range
+    counts for all its rows.
     """
 
     _is_text = False
@@ -97,7 +88,6 @@ class XlsxReader(TableReader):
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self.titles: Sequence[str] = ()  # the texts above the header
         self._named_row = header_row
-        self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.placing: str | None = None  # what a person should know of where the answers are
         self._others: str | None = None  # and of the other sheets
@@ -165,12 +155,9 @@ class XlsxReader(TableReader):
         # A sheet with a header comes before one without, whose first row may be of a cover.
         chosen = min(found, key=lambda one: (not one.number, kinds.index(cast("PlaceKind", one.assignment.kind))))
         self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
-        keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
-        self._longest = dict.fromkeys(keys, 0)
         yield from self._mention_lists(others)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
-        """Note which other sheets have a list of the same kind."""
         lists: list[Sheet] = []
         for sheet in sheets:
             with suppress(WorkbookError, *DAMAGE):  # it is only copied
@@ -234,7 +221,6 @@ class XlsxReader(TableReader):
         return _Header(sheet, header.number, assignment, list(header), titles)
 
     def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
-        """Return the row with the most columns that are known by their headers, if they are enough."""
         known: list[tuple[SheetRow, Assignment]] = []
         for row in rows:
             with suppress(UnreadableBodyError):
@@ -244,7 +230,6 @@ class XlsxReader(TableReader):
         return max(known, key=lambda one: len(one[1].by_role), default=None)
 
     def _measure(self) -> Iterator[None]:
-        """Count the rows and the columns from the header on, and find the digits of keys."""
         used = {at for at, _ in self.assignment.by_role.values()}
         is_below = not self.header_row
         end = self.header_row  # of the rows without an empty one between, which spreadsheets sort as a list
@@ -265,7 +250,6 @@ class XlsxReader(TableReader):
             for at, fault in row.unvalued.items():
                 if at in used and not fault:
                     raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
-            self._measure_keys(row)
         self._merges = [merge for merge in self._merges if merge.left in used]
         yield from self._place_answers(min(used), max(used))
         self.note = " ".join(filter(None, (self.placing, self._others))) or None
@@ -325,14 +309,6 @@ class XlsxReader(TableReader):
             one.right in between for one in tables.values()
         )
 
-    def _measure_keys(self, row: SheetRow) -> None:
-        for at, longest in [*self._longest.items()]:
-            if value := row[at] if at < len(row) else "":
-                if value.isascii() and value.isdecimal():
-                    self._longest[at] = max(longest, len(value))
-                else:
-                    del self._longest[at]
-
     def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
         is_below, merged = not self.header_row, _MergedCells(self._merges)
         with self.refusing_damage():
@@ -350,17 +326,8 @@ class XlsxReader(TableReader):
         width = len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
-        for at, digits in self._digits.items():
-            record[at] = record[at] and record[at].zfill(digits)
         values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
         return self.assignment.read(number, record, values)
-
-    @cached_property
-    def _digits(self) -> dict[int, int]:
-        """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in self.assignment.by_role.items()}
-        digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
-        return {at: number for at, number in digits.items() if number}
 
 
 class _Header(NamedTuple):

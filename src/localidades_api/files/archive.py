@@ -102,7 +102,6 @@ class _Unpacked(gzip.GzipFile):
 
 
 def _refuse_other_kinds(file: IO[bytes]) -> None:
-    """Refuse a file that is not text, and name its type."""
     file.seek(0)
     if kind := describe_kind(file.read(START)):
         raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
@@ -115,7 +114,6 @@ def _refuse_sheet(sheet: str | None) -> None:
 
 
 def _read_workbook(archive: zipfile.ZipFile, sheet: str | None, stack: ExitStack) -> Text:
-    """Write a sheet as text to a temporary file."""
     text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     try:
         sheet_rows = write_csv(archive, sheet, text)

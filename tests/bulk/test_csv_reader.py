@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.columns import Reading
 from localidades_api.bulk.formats import MediaType, reader
 from localidades_api.bulk.readers import CsvReader, for_a_while
 from localidades_api.bulk.roles import ROLES
@@ -163,7 +164,7 @@ def test_column_that_is_used_may_not_be_repeated() -> None:
 
 @pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
 def test_many_empty_lines_are_read_fast(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
-    source = reader(media_type, io.BytesIO((b"\n" * 300_000).join([*rows, b""])), ROLES)
+    source = reader(media_type, io.BytesIO((b"\n" * 300_000).join([*rows, b""])), Reading(ROLES))
     assert sum(1 for _ in source.check()) > 2
     assert source.count == 2
     coming, found, slices = source.rows(), 0, 0

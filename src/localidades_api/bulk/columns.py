@@ -263,6 +263,19 @@ _EXACT_DECIMALS = {"latitud": re.compile(r"[0-9]{2}[.,][0-9]{3,}"), "longitud": 
 AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
 
 
+class Reading(NamedTuple):
+    """How a file is read: the roles of its columns, the headers named for some, and its sheet and header if it has any.
+
+    `answer` answers some of the first rows, to find columns by their cells.
+    """
+
+    roles: Roles
+    named: Mapping[str, str] = {}
+    sheet: str | None = None
+    header_row: int | None = None
+    answer: AnswerRows | None = None
+
+
 class Sampled(NamedTuple):
     """The first rows of a table, and what answers them; without it, only columns of degrees are found by cells."""
 

@@ -18,8 +18,8 @@ from pydantic_core import from_json
 from localidades_api.bulk.answer_columns import as_cell
 from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
-    AnswerRows,
     Assignment,
+    Reading,
     Sampled,
     assign,
     assign_sampled,
@@ -98,12 +98,10 @@ class RowReader(ABC):
 
     _is_text: ClassVar[bool] = True
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
         self._file = file
-        self._answer_rows = answer
         self._start = file.tell()
-        self._roles = roles
-        self._named = named
+        self._roles, self._named, self._sheet, self._named_row, self._answer_rows = reading
         self.count = 0
         self.note: str | None = None  # what a person should know of what is read, and of where the answers are
         head = file.read(START)
@@ -246,15 +244,9 @@ class CsvReader(TableReader):
     A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        roles: Roles,
-        named: Named,
-        header_row: int | None = None,
-        answer: AnswerRows | None = None,
-    ) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
+        roles = reading.roles
         with self._lines() as lines:
             first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), "")
         found = [self._header(delimiter) for delimiter in _DELIMITERS] if first else []
@@ -266,14 +258,14 @@ class CsvReader(TableReader):
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
-        heading = read_heading(first_record, roles, named, header_row)
+        heading = read_heading(first_record, roles, reading.named, reading.header_row)
         self.has_header = heading is not None
         with self._describing_refusal(first_record):
             if heading is None:
                 columns = self._name_columns(first_record, is_quoted='"' in first)
                 self.assignment = assign(columns, roles, {})
             else:
-                columns, sampled = first_record, Sampled(self._first_rows, answer)
+                columns, sampled = first_record, Sampled(self._first_rows, reading.answer)
                 self.assignment = assign_sampled(columns, roles, heading, sampled)
             self.layout.columns = columns
             require(self.assignment, roles, columns, heading or {})
@@ -372,8 +364,8 @@ _end_of_value = json.JSONDecoder().raw_decode
 class NdjsonReader(RowReader):
     """Reads an object a line; each may have other members, and empty lines are skipped."""
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
         self._first = self._first_objects()
 

@@ -9,8 +9,8 @@ from typing import IO, NamedTuple, cast
 
 from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
-    AnswerRows,
     Assignment,
+    Reading,
     Sampled,
     assign,
     assign_sampled,
@@ -21,7 +21,6 @@ from localidades_api.bulk.columns import (
 )
 from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.readers import TableReader, describe_refused
-from localidades_api.bulk.roles import Named, Roles
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
@@ -73,35 +72,23 @@ class XlsxReader(TableReader):
 
     _is_text = False
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        roles: Roles,
-        named: Named,
-        sheet: str | None = None,
-        header_row: int | None = None,
-        answer: AnswerRows | None = None,
-    ) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self.titles: Sequence[str] = ()  # the texts above the header
-        self._named_row = header_row
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.placing: str | None = None  # what a person should know of where the answers are
         self._others: str | None = None  # and of the other sheets
-        self._filled = set[
-            int
-        ]()  # columns that have a value in the first rows of the list without an empty one between
+        self._filled = set[int]()  # columns with a value in the rows of the list up to the first empty one
         self._filter: Range | None = None
         self._merges: list[Range] = []
         self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first
         with self.refusing_damage():
             archive, self._excess = _open_workbook(file)
             self.workbook = Workbook(archive)
-            self.sheet = find_sheet(self.workbook, sheet)
-        self._is_sheet_named = sheet is not None
+            self.sheet = find_sheet(self.workbook, self._sheet)
 
     @contextmanager
     def refusing_damage(self) -> Iterator[None]:
@@ -137,7 +124,7 @@ class XlsxReader(TableReader):
         found: list[_Header] = []
         others: Sequence[Sheet] = ()
         kinds = list(self._roles.needed)
-        sheets = [self.sheet] if self._is_sheet_named else self._visible
+        sheets = [self.sheet] if self._sheet else self._visible
         for number, sheet in enumerate(sheets, 1):
             rows = yield from self._first_rows(sheet)
             try:

@@ -523,7 +523,7 @@ class _SheetParser(_Parser):
                     self._row.unvalued[at] = written[:_MAX_ERROR]
                     self._add(at, "")
                 elif written:
-                    self._add(at, self._read(at, kind, style, written))
+                    self._add(at, self._read(kind, style, written))
             elif name == "row":
                 self._end_row()
             elif name == "rPh":
@@ -579,7 +579,7 @@ class _SheetParser(_Parser):
             row.extend([""] * (at - len(row)))
             row.append(value)
 
-    def _read(self, at: int, kind: str, style: str | None, written: str) -> str:
+    def _read(self, kind: str, style: str | None, written: str) -> str:
         if kind == "n":
             return self._workbook.number(written, style)
         if kind == "s":

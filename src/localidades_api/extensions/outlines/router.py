@@ -153,7 +153,7 @@ async def list_municipalities_at_points(
     release = await releases.get(query.release)
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
-    subject = Subject(_ROLES, query.columns, _COLUMNS)
+    subject = Subject(query.reading(_ROLES), _COLUMNS)
     return respond(exchange, query, release, subject, _locating(database, names, release, edition))
 
 

@@ -69,6 +69,9 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
         ("cve_loc,nom_loc\n140670021,El Colorado\n", "140670021"),
         ("cvegeo,cve_loc,nom_loc\n14067,0021,El Colorado\n", "140670021"),
         ("municipio_id,clave,nombre\n14067,0021,El Colorado\n", "140670021"),
+        ("municipio_id,nombre\n5038,Zaragoza\n", "050380001"),
+        ("estado_id,municipio_id,clave\n5,38,1\n", "050380001"),
+        ("cve_mun\n5038\n", "05038"),
         ("entidad,clave localidad\nJalisco,670021\n", "140670021"),
         # Digits in every column are claves.
         ("Entidad,Municipio,Localidad\n14,39,45\n", "140390045"),

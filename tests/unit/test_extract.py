@@ -310,8 +310,7 @@ REFUSED = {
     r"This is a table of the census \(ITER\), which is no catalogue": b"ENTIDAD,NOM_ENT,MUN,NOM_MUN,LOC,NOM_LOC\r\n",
     "no localities": as_inegi([]),
     r"Cell [A-Z]+2 has a formula without its value": workbook_of((*HEADER, "sum"), (*ROWS[0], "=1+1")),
-    "^The file is an R data file": gzip.compress(b"RDX3\nX\n\0\0\0\x03"),
-    "^The file is not text, or is UTF-16": as_inegi(encoding="utf-16"),
+    "^The file is not text, or is UTF-16": gzip.compress(b"RDX3\nX\n\0\0\0\x03"),
 }
 
 

@@ -28,6 +28,24 @@ from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.reading.areas import is_state_name
 from localidades_api.names.reading.text import is_filler
 
+# Answers rows as a match does: with an index of names, or a service.
+AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
+# Reads the first rows of a table, if the headers leave something open.
+ReadRows: TypeAlias = Callable[[], Sequence[Sequence[Any]]]
+
+
+class Reading(NamedTuple):
+    """How a file is read: the roles of its columns, the headers named for some, and its sheet and header if it has any.
+
+    `answer` answers some of the first rows, to find columns by their cells.
+    """
+
+    roles: Roles
+    named: Mapping[str, str] = {}
+    sheet: str | None = None
+    header_row: int | None = None
+    answer: AnswerRows | None = None
+
 
 class Assignment(NamedTuple):
     """The column of each role that was found: its index among the headers, and the reader of its cells."""
@@ -130,14 +148,14 @@ def _fold(headers: Sequence[str]) -> list[str]:
     return [fold_header(header[:MAX_TEXT]) for header in headers]
 
 
-def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:
+def require(assignment: Assignment, reading: Reading, headers: Sequence[str]) -> None:
     """Raise UnreadableBodyError unless the columns that were found are enough and none of them is ambiguous."""
-    if header := repeated(assignment, headers, named):
+    if header := repeated(assignment, headers, reading.named):
         raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
     if assignment.kind is None:
         raise UnreadableBodyError(
-            f"The first line names no column for {roles.describe_needed()}: begin the file with a line such as"
-            f" `{roles.example}`, or say which of its headers stands for what."
+            f"The first line names no column for {reading.roles.describe_needed()}: begin the file with a line such as"
+            f" `{reading.roles.example}`, or say which of its headers stands for what."
         )
 
 
@@ -202,12 +220,13 @@ _NOUNS = {"nombre", "clave"}.union(*(ROLES.by_name[role].words for role in PLACE
 _FILLING = {"de", "del", "la", "el", "los", "las", "en", "que", "o", "y", "cual", "su", "inegi", "oficial"}
 
 
-def read_heading(first: Sequence[str], roles: Roles, named: Named, header_row: int | None) -> Named | None:
+def read_heading(first: Sequence[str], reading: Reading) -> Named | None:
     """Return the headers that are named if the first row is one, or None if it is a place.
 
     It is evidently a place if it is a column alone, unless it has only words that headers have or asks a question, or
     if it ends with an estado. A column alone has names, whatever it is called.
     """
+    roles, named, _, header_row, _ = reading
     if header_row == 0:
         return None
     if named or "nombre" not in roles.by_name or assign(first, roles, {}).kind is not None:
@@ -259,43 +278,22 @@ _OTHER_PLACES = re.compile(
 )
 _EXACT_DECIMALS = {"latitud": re.compile(r"[0-9]{2}[.,][0-9]{3,}"), "longitud": re.compile(r"-[0-9]{2,3}[.,][0-9]{3,}")}
 
-# Answers rows as a match does: with an index of names, or a service.
-AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
 
-
-class Reading(NamedTuple):
-    """How a file is read: the roles of its columns, the headers named for some, and its sheet and header if it has any.
-
-    `answer` answers some of the first rows, to find columns by their cells.
-    """
-
-    roles: Roles
-    named: Mapping[str, str] = {}
-    sheet: str | None = None
-    header_row: int | None = None
-    answer: AnswerRows | None = None
-
-
-class Sampled(NamedTuple):
-    """The first rows of a table, and what answers them; without it, only columns of degrees are found by cells."""
-
-    rows: Callable[[], Sequence[Sequence[Any]]]  # read only if the headers leave something open
-    answer: AnswerRows | None
-
-
-def assign_sampled(headers: Sequence[str], roles: Roles, named: Named, sampled: Sampled) -> Assignment:
+def assign_sampled(headers: Sequence[str], reading: Reading, read_rows: ReadRows) -> Assignment:
     """Find the column of each role as `assign` does, and by the cells of the first rows where headers don't say it.
+
+    Without what answers them, only columns of degrees are found so.
 
     Raise UnreadableBodyError also for a list that would be one of estados, with a column of what may be its places.
     """
-    by_headers = assign(headers, roles, named)
-    search = _Search(headers, roles, named, by_headers, sampled)
-    found = search.run() if search.is_open else {}
-    assignment = assign(headers, roles, named, found) if found else by_headers
-    if assignment.kind == "estado" and len(roles.needed) > 1 and not named:
+    by_headers = assign(headers, reading.roles, reading.named)
+    search = _Search(headers, reading, by_headers)
+    found = search.run(read_rows()) if search.is_open else {}
+    assignment = assign(headers, reading.roles, reading.named, found) if found else by_headers
+    if assignment.kind == "estado" and len(reading.roles.needed) > 1 and not reading.named:
         used = {at for at, _ in assignment.by_role.values()}
         for at, header in enumerate(headers[: begin_of_answers(headers)]):
-            texts = (_text_of(row[at]) for row in sampled.rows() if at < len(row) and at not in used)
+            texts = (_text_of(row[at]) for row in read_rows() if at < len(row) and at not in used)
             if any(is_worded(text) and not is_state_name(text) for text in texts):
                 raise UnreadableBodyError(
                     f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the"
@@ -325,18 +323,17 @@ def list_unused(assignment: Assignment, headers: Sequence[str], rows: Sequence[S
 class _Search:
     """The columns of a table that have no role yet, and the roles that no column has."""
 
-    def __init__(
-        self, headers: Sequence[str], roles: Roles, named: Named, by_headers: Assignment, sampled: Sampled
-    ) -> None:
-        self._roles, self._sampled, self._left = roles, sampled, _MAX_COMPARED
+    def __init__(self, headers: Sequence[str], reading: Reading, by_headers: Assignment) -> None:
+        self._roles, named, *_, self._answer = reading
+        self._left = _MAX_COMPARED
         self._folded = _fold(headers[: begin_of_answers(headers)])
         self._columns = columns = {role: at for role, (at, _) in by_headers.by_role.items()}
         self._left_out = {role for role, header in named.items() if not header}
-        self._open = roles.by_name.keys() - {*columns, *named, *roles.areas}
+        self._open = self._roles.by_name.keys() - {*columns, *named, *self._roles.areas}
         if "cve_mun" in columns:
             self._open -= {"municipio"}
         place = self._folded[columns["nombre"] :][:1] if "nombre" in columns else []
-        if "localidad" not in roles.needed or "nombre" in named:
+        if "localidad" not in self._roles.needed or "nombre" in named:
             self._open -= {"nombre", "cvegeo"}
         elif place and place[0] in VAGUE:
             self._open |= {"nombre"}
@@ -353,13 +350,13 @@ class _Search:
         every = enumerate(self._folded[:_MAX_COLUMNS])
         return [at for at, header in every if at not in used and self._left_out.isdisjoint(rank_header(header))]
 
-    def run(self) -> Mapping[str, int]:
+    def run(self, rows: Sequence[Sequence[Any]]) -> Mapping[str, int]:
         """Return the column of each role that is found by its cells."""
-        self._rows = [[_text_of(value) for value in row] for row in self._sampled.rows()]
+        self._rows = [[_text_of(value) for value in row] for row in rows]
         before = dict(self._columns)
         if self._open >= {*POINT}:
             self._columns |= self._find_point()
-        if self._sampled.answer is not None and "nombre" in self._roles.by_name:
+        if self._answer is not None and "nombre" in self._roles.by_name:
             self._find("cvegeo", self._free(), self._has_keys)
             self._find("estado", self._worded(), self._has_states)
             self._find("municipio", self._worded(), self._has_municipios)
@@ -459,7 +456,7 @@ class _Search:
             if text and not is_filler(text) and not is_again and len(compared) < _COMPARED:
                 compared[tuple(cells.values())] = cells
         self._left -= len(compared)
-        if not compared or self._left < 0 or self._sampled.answer is None:
+        if not compared or self._left < 0 or self._answer is None:
             return 0.0
         read = {name: self._roles.by_name[name].read for name in {role, *around, *self._roles.areas}}
         kind: PlaceKind = "municipio" if role == "municipio" else "localidad"
@@ -467,7 +464,7 @@ class _Search:
         rows = [Row(0, {}, {name: read[name](text) for name, text in cells.items()}, kind=kind) for cells in short]
         certain = 0
         for batch in (rows[:_FIRST], rows[_FIRST:]):
-            for row, answer in zip(batch, self._sampled.answer(batch), strict=True):
+            for row, answer in zip(batch, self._answer(batch), strict=True):
                 is_homonym = not answer["faults"] and "municipio" in row.cells
                 is_open = answer["outcome"] == "ambiguous" and (is_loose or is_homonym)
                 certain += is_open or answer["outcome"] in {"exact", "sure"}

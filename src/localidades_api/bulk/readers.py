@@ -20,7 +20,7 @@ from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
     Reading,
-    Sampled,
+    ReadRows,
     assign,
     assign_sampled,
     columns_without_header,
@@ -32,7 +32,7 @@ from localidades_api.bulk.columns import (
     unique,
 )
 from localidades_api.bulk.input_rows import Row, RowError
-from localidades_api.bulk.roles import PLACE, Named, Roles
+from localidades_api.bulk.roles import PLACE
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, describe_kind
@@ -70,12 +70,29 @@ def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Ite
     return {"columns": unique(headers), "roles": roles, "rows": padded}
 
 
-def describe_refused(headers: Sequence[str], roles: Roles, named: Named, rows: Iterable[Sequence[str]]) -> Sample:
-    """Describe a table that was refused, with the columns that have a role so far, for the sender to name others."""
-    known: dict[str, str] = {}
-    with suppress(UnreadableBodyError):
-        known = name_columns(assign(headers, roles, named), headers)
-    return _describe_sample(headers[:_MAX_NAMED], known, rows)
+def read_columns(
+    first: Sequence[str], reading: Reading, *, has_header: bool, read_rows: ReadRows
+) -> tuple[list[str], Assignment]:
+    """Return the headers of a table, and the column of each role.
+
+    Raise UnreadableBodyError if the columns are not enough; it describes them and the first rows, for the sender to
+    name some.
+    """
+    columns, own = list(first), reading if has_header else reading._replace(named={})
+    try:
+        if has_header:
+            assignment = assign_sampled(columns, reading, read_rows)
+        else:
+            columns = columns_without_header(first, reading.named)
+            assignment = assign(columns, reading.roles, {})
+        require(assignment, own, columns)
+    except UnreadableBodyError as error:
+        headers, known = first if has_header else [""] * len(first), dict[str, str]()
+        with suppress(UnreadableBodyError):
+            known = name_columns(assign(headers, own.roles, own.named), headers)
+        members = _describe_sample(headers[:_MAX_NAMED], known, read_rows())
+        raise UnreadableBodyError(str(error), members=members) from None
+    return columns, assignment
 
 
 def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
@@ -101,7 +118,7 @@ class RowReader(ABC):
     def __init__(self, file: IO[bytes], reading: Reading) -> None:
         self._file = file
         self._start = file.tell()
-        self._roles, self._named, self._sheet, self._named_row, self._answer_rows = reading
+        self._reading = reading
         self.count = 0
         self.note: str | None = None  # what a person should know of what is read, and of where the answers are
         head = file.read(START)
@@ -246,57 +263,34 @@ class CsvReader(TableReader):
 
     def __init__(self, file: IO[bytes], reading: Reading) -> None:
         super().__init__(file, reading)
-        roles = reading.roles
         with self._lines() as lines:
             first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), "")
         found = [self._header(delimiter) for delimiter in _DELIMITERS] if first else []
         if not any(columns for columns, _, _ in found):
             raise UnreadableBodyError(
-                f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
+                f"The file is empty: begin it with a line such as `{reading.roles.example}`, then a row a line."
             )
         first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
-        heading = read_heading(first_record, roles, reading.named, reading.header_row)
+        heading = read_heading(first_record, reading)
         self.has_header = heading is not None
-        with self._describing_refusal(first_record):
-            if heading is None:
-                columns = self._name_columns(first_record, is_quoted='"' in first)
-                self.assignment = assign(columns, roles, {})
-            else:
-                columns, sampled = first_record, Sampled(self._first_rows, reading.answer)
-                self.assignment = assign_sampled(columns, roles, heading, sampled)
-            self.layout.columns = columns
-            require(self.assignment, roles, columns, heading or {})
-
-    @contextmanager
-    def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
-        try:
-            yield
-        except UnreadableBodyError as error:
-            headers, named = (first, self._named) if self.has_header else ([""] * len(first), {})
-            rows: list[list[str]] = []
-            with suppress(UnreadableBodyError):  # the header is what to correct first
-                records = (record for _, record in islice(self._records(), _MAX_EMPTY))
-                rows.extend(islice(filter(None, records), SAMPLE_ROWS))
-            members = describe_refused(headers, self._roles, named, rows)
-            raise UnreadableBodyError(str(error), members=members) from None
+        is_named = bool(reading.named) or len(first_record) > len(PLACE)
+        if heading is None and not is_named and self._delimiter == "," and '"' not in first:
+            # People write lines with commas, and some places have no municipio.
+            self._delimiter, first_record = None, [first.strip("\r\n")]
+        self.layout.columns, self.assignment = read_columns(
+            first_record,
+            reading._replace(named=heading or reading.named),
+            has_header=self.has_header,
+            read_rows=self._first_rows,
+        )
 
     def _first_rows(self) -> list[list[str]]:
         with suppress(UnreadableBodyError):  # whoever reads the rows says so
             return sample((record for _, record in self._records() if record), lambda row: sum(map(len, row)))
         return []
-
-    def _name_columns(self, first: Sequence[str], *, is_quoted: bool) -> list[str]:
-        """Return the roles of the columns without a header.
-
-        A line with commas is read as people write it, as a whole: some places have no municipio.
-        """
-        if self._named or len(first) > len(PLACE) or self._delimiter != "," or is_quoted:
-            return columns_without_header(first, self._named)
-        self._delimiter = None
-        return [PLACE[0]]
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         with self._lines() as lines:
@@ -306,8 +300,8 @@ class CsvReader(TableReader):
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
         """Rate a line as a header: by the number of columns with a role, then by the number of columns."""
         headers = found[0][:_MAX_COLUMNS]
-        named = {role: header for role, header in self._named.items() if header in headers}
-        return len(assign(headers, self._roles, named).by_role), len(headers)
+        named = {role: header for role, header in self._reading.named.items() if header in headers}
+        return len(assign(headers, self._reading.roles, named).by_role), len(headers)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         with self._lines() as lines:
@@ -417,19 +411,19 @@ class NdjsonReader(RowReader):
         """Find the columns of rows with these members; raise RowError if they are not enough, or too many."""
         if len(members) > _MAX_COLUMNS:
             raise RowError(f"It has more than {_MAX_COLUMNS:,} members.")
-        named = {role: header for role, header in self._named.items() if header in members}
-        missing = self._named.keys() - named.keys()
-        possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
+        roles = self._reading.roles
+        named = {role: header for role, header in self._reading.named.items() if header in members}
+        missing = self._reading.named.keys() - named.keys()
+        possible = roles._replace(by_name={name: role for name, role in roles.by_name.items() if name not in missing})
         of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
-        sampled = Sampled(lambda: of_shape, self._answer_rows)
         try:
-            found = assign_sampled(members, self._roles._replace(by_name=possible), named, sampled)
+            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), lambda: of_shape)
         except UnreadableBodyError as error:
             raise RowError(str(error)) from error
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
         if found.kind is None:
-            raise RowError(f"It has no {self._roles.describe_needed()}.")
+            raise RowError(f"It has no {roles.describe_needed()}.")
         return found
 
 

@@ -11,16 +11,13 @@ from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
     Reading,
-    Sampled,
     assign,
-    assign_sampled,
     begin_of_answers,
-    columns_without_header,
     read_heading,
     require,
 )
 from localidades_api.bulk.input_rows import Row
-from localidades_api.bulk.readers import TableReader, describe_refused
+from localidades_api.bulk.readers import TableReader, read_columns
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
@@ -88,7 +85,7 @@ class XlsxReader(TableReader):
         with self.refusing_damage():
             archive, self._excess = _open_workbook(file)
             self.workbook = Workbook(archive)
-            self.sheet = find_sheet(self.workbook, self._sheet)
+            self.sheet = find_sheet(self.workbook, self._reading.sheet)
 
     @contextmanager
     def refusing_damage(self) -> Iterator[None]:
@@ -123,8 +120,8 @@ class XlsxReader(TableReader):
         refusal: UnreadableBodyError | None = None
         found: list[_Header] = []
         others: Sequence[Sheet] = ()
-        kinds = list(self._roles.needed)
-        sheets = [self.sheet] if self._sheet else self._visible
+        kinds = list(self._reading.roles.needed)
+        sheets = [self.sheet] if self._reading.sheet else self._visible
         for number, sheet in enumerate(sheets, 1):
             rows = yield from self._first_rows(sheet)
             try:
@@ -162,7 +159,7 @@ class XlsxReader(TableReader):
         cells = 0
         for row in self.workbook.rows(sheet):
             yield
-            if row is not None and row.number >= (self._named_row or 0):
+            if row is not None and row.number >= (self._reading.header_row or 0):
                 rows.append(row)
                 cells += len(row)
                 if len(rows) == _MAX_TITLES + SAMPLED_ROWS or (cells > _MAX_SAMPLED and len(rows) > _MAX_TITLES):
@@ -176,43 +173,35 @@ class XlsxReader(TableReader):
         it may be a title.
         """
         place: dict[str, object] = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
-        if self._named_row and (not rows or rows[0].number != self._named_row):
-            sentence = f"Row {self._named_row} of the sheet is empty: choose another as the header."
+        if self._reading.header_row and (not rows or rows[0].number != self._reading.header_row):
+            sentence = f"Row {self._reading.header_row} of the sheet is empty: choose another as the header."
             raise UnreadableBodyError(sentence, members=place)
         if not rows:
-            sentence = f"The sheet is empty: begin it with the columns `{self._roles.example}`."
+            sentence = f"The sheet is empty: begin it with the columns `{self._reading.roles.example}`."
             raise UnreadableBodyError(sentence, members=place)
-        first = rows[: 1 if self._named_row else _MAX_TITLES]
+        first = rows[: 1 if self._reading.header_row else _MAX_TITLES]
         known = self._find_known(first)
         may_be_title = len(rows[0]) == 1 and not (is_alone and all(len(row) == 1 for row in first))
-        is_place = known is None and read_heading(rows[0], self._roles, self._named, self._named_row) is None
-        if self._named_row == 0 or (is_place and not may_be_title):
-            try:
-                columns = columns_without_header(rows[0], self._named)
-                require(assignment := assign(columns, self._roles, {}), self._roles, columns, {})
-            except UnreadableBodyError as error:
-                place |= describe_refused([""] * len(rows[0]), self._roles, {}, rows)
-                raise UnreadableBodyError(str(error), members=place) from None
-            return _Header(sheet, 0, assignment, columns)
-        header = known[0] if known else max(first, key=len)
-        below = [row for row in rows if row.number > header.number][:SAMPLED_ROWS]
-        heading = read_heading(header, self._roles, self._named, self._named_row)
-        named = self._named if heading is None else heading
+        is_place = known is None and read_heading(rows[0], self._reading) is None
+        has_header = self._reading.header_row != 0 and (not is_place or may_be_title)
+        header = (known[0] if known else max(first, key=len)) if has_header else rows[0]
+        below = [row for row in rows if row.number >= header.number + has_header][:SAMPLED_ROWS]
+        reading = self._reading._replace(named=read_heading(header, self._reading) or self._reading.named)
+        number = header.number if has_header else 0
         try:
-            assignment = assign_sampled(header, self._roles, named, Sampled(lambda: below, self._answer_rows))
-            require(assignment, self._roles, header, named)
+            columns, assignment = read_columns(header, reading, has_header=has_header, read_rows=lambda: below)
         except UnreadableBodyError as error:
-            place |= {"header_row": header.number, **describe_refused(header, self._roles, self._named, below)}
+            place |= {"header_row": number, **error.members} if has_header else error.members
             raise UnreadableBodyError(str(error), members=place) from None
-        titles = [text for above in first if above.number < header.number for text in above if text]
-        return _Header(sheet, header.number, assignment, list(header), titles)
+        titles = [text for above in first if above.number < number for text in above if text]
+        return _Header(sheet, number, assignment, columns, titles)
 
     def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
         known: list[tuple[SheetRow, Assignment]] = []
         for row in rows:
             with suppress(UnreadableBodyError):
-                assignment = assign(row, self._roles, self._named)
-                require(assignment, self._roles, row, self._named)
+                assignment = assign(row, self._reading.roles, self._reading.named)
+                require(assignment, self._reading, row)
                 known.append((row, assignment))
         return max(known, key=lambda one: len(one[1].by_role), default=None)
 

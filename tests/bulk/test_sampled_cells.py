@@ -13,9 +13,10 @@ import pytest
 
 from benchmarks.names import places_of, read_catalogue
 from localidades_api.bulk.answers import answer_sample
+from localidades_api.bulk.columns import name_columns
 from localidades_api.bulk.formats import XLSX, MediaType
-from localidades_api.bulk.input_rows import POINTS, name_columns
 from localidades_api.bulk.readers import TableReader
+from localidades_api.bulk.roles import POINTS
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex

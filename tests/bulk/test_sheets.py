@@ -21,14 +21,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
-from localidades_api.bulk.answer_columns import (
-    MATCH_COLUMNS,
-    AnswerColumns,
-    in_language,
-    match_columns,
-    say_sentences,
-    truth,
-)
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language, match_columns, say_sentences
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.input_rows import Answer
@@ -183,20 +176,6 @@ def test_half_of_a_character_stays_an_escape_in_every_format() -> None:
     for media_type in get_args(MediaType):
         assert opened(data).count == 1
         assert media_type == XLSX or b"_xD800_ _xdFfF_ A" in answered(data, wanted=media_type)
-
-
-def test_truth_values_of_a_sheet_are_words_of_the_language_in_csv_only() -> None:
-    data = workbook_of(("nombre", "a", "b"), ("TRUE", True, False), ("FALSE", "TRUE", 0))
-
-    def table(columns: AnswerColumns) -> list[list[str]]:
-        return [line.split(",")[:3] for line in answered(data, columns, "text/csv").decode().splitlines()[1:]]
-
-    spanish = in_language(MATCH_COLUMNS, "es")
-    assert table(MATCH_COLUMNS) == [["TRUE", "TRUE", "FALSE"], ["FALSE", "TRUE", "0"]]
-    assert table(spanish) == [["TRUE", "VERDADERO", "FALSO"], ["FALSE", "TRUE", "0"]]
-    sheet = sheet_answered(data, spanish)
-    assert [cell.value for cell in sheet[2]][1:3] == [True, False]
-    assert [truth("agrees", {"agrees": value}) for value in (True, False, None)] == ["TRUE", "FALSE", ""]
 
 
 DAY = "dd/mm/yyyy hh:mm"

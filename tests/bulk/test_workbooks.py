@@ -19,8 +19,9 @@ from localidades_api.bulk import workbook_writers
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX
-from localidades_api.bulk.input_rows import POINTS, Answer
+from localidades_api.bulk.input_rows import Answer
 from localidades_api.bulk.readers import RowReader
+from localidades_api.bulk.roles import POINTS
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import Workbook, find_sheet
@@ -69,31 +70,6 @@ def test_first_visible_sheet_is_read() -> None:
         assert [*map(list, filter(None, book.rows(find_sheet(book, None))))][1:] == [
             ["1"], ["", "2"], ["1", "2", "3", "4"],
         ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("header", "numbers", "mended"),
-    [
-        ("CVEGEO", (10010001, 140390001), ["010010001", "140390001"]),
-        ("CVEGEO", (1, 14), ["01", "14"]),
-        ("CVE_LOC", (1, 39), ["0001", "0039"]),
-        ("CVE_LOC", (10010001,), ["010010001"]),
-        ("CVE_MUN", (1, 39, 120), ["001", "039", "120"]),
-        ("CVE_MUN", (1001, 14039), ["01001", "14039"]),
-        ("NOM_MUN;CVE_MUN", (1001, 14039), ["01001", "14039"]),
-        ("CVE_ENT", (1, 14), ["01", "14"]),
-        ("CVE_ENT", (1, "Jalisco"), ["1", "Jalisco"]),
-        ("CVEGEO", (123,), ["123"]),
-        ("folio", (1, 14), ["1", "14"]),
-    ],
-)
-def test_leading_zeros_of_numeric_keys_are_restored(
-    header: str, numbers: tuple[object, ...], mended: list[str]
-) -> None:
-    headers = ["nombre", *header.split(";")]
-    before = ["x"] * (len(headers) - 1)
-    data = workbook_of(headers, *([*before, number] for number in numbers))
-    assert [row.sent for row in rows_in(data, XLSX)] == [[*before, key] for key in mended]
 
 
 def test_titles_above_the_header_and_notes_beside_the_table_are_kept_unmatched() -> None:

@@ -13,8 +13,10 @@ from time import process_time
 from typing import NamedTuple
 
 from localidades_api.bulk.answers import describe_problem, match_row
+from localidades_api.bulk.columns import Reading, assign
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import ROLES, RowError, assign
+from localidades_api.bulk.input_rows import RowError
+from localidades_api.bulk.roles import ROLES
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
@@ -51,7 +53,7 @@ def _read_rows(data: bytes, media_type: MediaType) -> bool:
     with suppress(LocalidadesError), TemporaryFile() as file:  # a workbook's reader needs a real file
         file.write(data)
         file.seek(0)
-        rows = reader(media_type, file, ROLES.of_kind(None))
+        rows = reader(media_type, file, Reading(ROLES))
         began = process_time()
         for _ in rows.check():
             assert process_time() - began < _MAX_SLICE, "the event loop is held"

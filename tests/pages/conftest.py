@@ -10,7 +10,7 @@ from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.pages.country import a_year_later, places
 from tests.support.application import client_of, serving_files
-from tests.support.browser import WEBGL, launched, watched
+from tests.support.browser import WEBGL, forget, kept, launched, watched
 from tests.support.catalogue import write_catalogue
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
@@ -72,6 +72,15 @@ async def page(tab: Page) -> AsyncIterator[Page]:
     """Yield the module's page, whose tests go to an address first."""
     yield tab
     await tab.unroute_all(behavior="ignoreErrors")
+
+
+@pytest.fixture
+async def opened_match(page: Page, base: str) -> AsyncIterator[None]:
+    """Open the page that matches lists, in a browser that has kept nothing of them."""
+    await forget(page, base)
+    await page.goto("/match?format=api")
+    yield
+    await kept(page)
 
 
 @pytest.fixture(scope="session")

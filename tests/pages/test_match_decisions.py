@@ -1,7 +1,6 @@
 """What is decided on the page /match: undone, shared between tabs and people, and used again, in Chromium."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from tests.pages.test_match_page import (
     choose,
     downloaded,
     file_of,
-    forget,
-    kept,
     match,
     press,
     question,
@@ -21,18 +18,11 @@ from tests.pages.test_match_page import (
     totals,
     work_left,
 )
-from tests.support.browser import SCREENSHOTS, axe_faults, visit
+from tests.support.browser import SCREENSHOTS, axe_faults, forget, kept, visit
 
 DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
 NARROW: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-
-
-@pytest.fixture
-async def page(page: Page, base: str) -> AsyncIterator[Page]:
-    await forget(page, base)
-    await page.goto(PAGE)
-    yield page
-    await kept(page)
+pytestmark = pytest.mark.usefixtures("opened_match")
 
 
 def decided(page: Page) -> Locator:

@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
 from unittest.mock import ANY
@@ -17,7 +16,7 @@ from playwright.async_api import Browser, FilePayload, FloatRect, Locator, Page,
 
 from localidades_api.bulk.workbook_writers import _NUMBERS
 from localidades_api.html.static_files import STATIC
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, forget, hold, kept, visit
 from tests.support.workbooks import workbook_of
 
 PAGE = "/match?format=api"
@@ -31,22 +30,7 @@ PASTED = (
     '011\t"Xyzzy, ""qwert"""\t\t\n'
     "012\t\tMunicipio 001\tAgs.\n"
 )
-
-
-@pytest.fixture
-async def page(page: Page, base: str) -> AsyncIterator[Page]:
-    """Open the page in a browser that has kept nothing."""
-    await forget(page, base)
-    await page.goto(PAGE)
-    yield page
-    await kept(page)
-
-
-async def forget(page: Page, base: str) -> None:
-    """Delete the work that the browser has kept."""
-    browser = await page.context.new_cdp_session(page)
-    await browser.send("Storage.clearDataForOrigin", {"origin": base, "storageTypes": "indexeddb"})
-    await browser.detach()
+pytestmark = pytest.mark.usefixtures("opened_match")
 
 
 async def check_all_columns(page: Page) -> None:
@@ -422,7 +406,7 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     await check_all_columns(page)
     await expect(page.get_by_label("Sheet")).to_have_value("Lugares & más")
     await press(page)
-    asked = question(page, "Row 3: Ninguno, 01 (applies to 2 rows)")
+    asked = question(page, "Row 3: Ninguno, 1 (applies to 2 rows)")
     await asked.get_by_role("radio", name="Ninguno (0003)").check()
     name, content = await downloaded(page, "Download Excel")
     assert name == "Mis visitas-match.xlsx"
@@ -564,11 +548,6 @@ async def test_web_page_that_a_portal_names_xls_is_matched_and_saved(page: Page)
     assert [row["match_outcome"] for row in rows_in(content)] == ["exact", "chosen"]
     book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, "Download Excel"))[1]))
     assert [cell.value for cell in book.worksheets[0][4]][:3] == ["Ninguno", "Ags.", "chosen"]
-
-
-async def kept(page: Page) -> None:
-    """Wait until the browser lets people leave without asking, because it has kept what was decided."""
-    await page.wait_for_function("""() => window.dispatchEvent(new Event("beforeunload", { cancelable: true }))""")
 
 
 async def work_left(page: Page) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from localidades_api.bulk.input_rows import ROLES
+from localidades_api.bulk.roles import ROLES
 from localidades_api.extensions.ogc.router import OGC
 from localidades_api.extensions.reconcile.entities import RECONCILE
 from localidades_api.extensions.reconcile.vocabulary import COMPARED

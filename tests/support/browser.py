@@ -151,3 +151,15 @@ def errors_in(folder: Path, *accepted: str) -> list[str]:
         for message in messages
         if message["type"] != "info" and not any(re.match(pattern, message["message"]) for pattern in accepted)
     ]
+
+
+async def forget(page: Page, base: str) -> None:
+    """Delete the work that the browser has kept."""
+    browser = await page.context.new_cdp_session(page)
+    await browser.send("Storage.clearDataForOrigin", {"origin": base, "storageTypes": "indexeddb"})
+    await browser.detach()
+
+
+async def kept(page: Page) -> None:
+    """Wait until the browser lets people leave without asking, because it has kept what was decided."""
+    await page.wait_for_function("""() => window.dispatchEvent(new Event("beforeunload", { cancelable: true }))""")

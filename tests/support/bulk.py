@@ -5,10 +5,11 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns
+from localidades_api.bulk.columns import AnswerRows, Reading
 from localidades_api.bulk.formats import MediaType, reader
-from localidades_api.bulk.input_rows import ROLES, Answer, Named, Roles, Row
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
-from localidades_api.bulk.sampled_cells import AnswerRows
+from localidades_api.bulk.roles import ROLES, Named, Roles
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.keys import PlaceKind
@@ -47,7 +48,7 @@ def open_rows(
     answer: AnswerRows | None = None,
 ) -> RowReader:
     """Return the reader of a body that has been checked."""
-    source = reader(media_type, _Body(data), roles.of_kind(kind), named, sheet, header_row, answer)
+    source = reader(media_type, _Body(data), Reading(roles.of_kind(kind), named or {}, sheet, header_row, answer))
     for _ in source.check():
         pass
     return source

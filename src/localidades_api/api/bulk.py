@@ -23,13 +23,14 @@ from localidades_api.bulk.answer_columns import (
     match_columns,
 )
 from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
+from localidades_api.bulk.columns import AnswerRows, Reading
 from localidades_api.bulk.exchange import MAX_BODY, Answered, Answering, BulkResponse, Exchange, PreviewResponse, Read
-from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
-from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
+from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
-from localidades_api.bulk.sampled_cells import AnswerRows
+from localidades_api.bulk.roles import POINTS
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes import NameIndexes
@@ -180,10 +181,9 @@ def described(
 
 
 class Subject(NamedTuple):
-    """A kind of rows: the roles that their columns can have, the headers named for some, and the columns of answers."""
+    """A kind of rows: how they are read, and the columns of answers."""
 
-    roles: Roles
-    named: Named
+    reading: Reading
     columns: AnswerColumns
     summary: Summary | None = None
 
@@ -206,9 +206,10 @@ async def match_localities(
     fields = split_fields(query.fields)
     columns = match_columns(fields, split_fields(query.answer_columns) or None)
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
-    roles, named = await _roles(query, names, releases, query.release)
-    summary = Summary(release.name, release.credit(query.lang), query.sure, roles.areas) if has_summary else None
-    subject = Subject(roles, named, columns, summary)
+    reading = await _reading(query, names, releases, query.release)
+    areas = reading.roles.areas
+    summary = Summary(release.name, release.credit(query.lang), query.sure, areas) if has_summary else None
+    subject = Subject(reading, columns, summary)
     answering = _matching(names, release, query.sure, fields, database, borders_of(exchange.request, releases))
     return respond(exchange, query, release, subject, answering)
 
@@ -228,7 +229,7 @@ async def preview_match(
     It takes the bodies of `match/` and reads them in the same way, and matches nothing.
     """
     headers = {"Content-Type": _NAMES["json"]}
-    read = _reading(exchange.request, query, *await _roles(query, names, releases))
+    read = _read(exchange.request, await _reading(query, names, releases))
     return PreviewResponse(exchange, read, headers, _sampling(names, await releases.get(None)))
 
 
@@ -245,18 +246,18 @@ async def list_nearest_to_each(
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
     answering = _finding_nearest(database, release, query.limit)
-    subject = Subject(POINTS, query.columns, NEAREST_COLUMNS)
+    subject = Subject(query.reading(POINTS), NEAREST_COLUMNS)
     return respond(exchange, query, release, subject, answering)
 
 
-async def _roles(
+async def _reading(
     query: MatchReadingOptions, names: NameIndexes, releases: ReleaseTracker, release: str | None = None
-) -> tuple[Roles, Named]:
-    """Return the roles of the columns and the headers named for some; a municipio is one of the release."""
+) -> Reading:
+    """Return how rows are read; a municipio of all of them is one of the release."""
     if not query.municipio:
-        return match_roles(query, None)
+        return query.match_reading(None)
     async with names.using(await releases.get(release)) as index:
-        return match_roles(query, index.areas)
+        return query.match_reading(index.areas)
 
 
 def respond(
@@ -279,16 +280,16 @@ def respond(
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    read = _reading(request, query, subject.roles, subject.named)
+    read = _read(request, subject.reading)
     return BulkResponse(exchange, read, headers, write, answering)
 
 
-def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Read:
+def _read(request: Request, reading: Reading) -> Read:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
 
     def read(file: IO[bytes], sample: AnswerRows | None) -> RowReader:
-        return reader(sent, file, roles, named, query.sheet, query.header_row, sample)
+        return reader(sent, file, reading._replace(answer=sample))
 
     return read
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.input_rows import Answer, Row, Sent, begin_of_answers
+from localidades_api.bulk.columns import begin_of_answers
+from localidades_api.bulk.input_rows import Answer, Row, Sent
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.catalogue.keys import format_key
 from localidades_api.html.languages.match_words import name_fault, name_outcome
@@ -100,15 +101,13 @@ def _candidates(answer: Answer) -> str:
 
 
 _MATCH: Mapping[str, Callable[[Answer], str]] = {
-    "outcome": lambda answer: str(answer["outcome"]),
-    "cvegeo": lambda answer: plain("cvegeo", answer),
-    "label": lambda answer: plain("label", answer),
-    "score": lambda answer: _number("score", answer),
-    "margin": lambda answer: _number("margin", answer),
+    name: partial(plain, name)
+    for name in ("outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem")
+} | {
+    "score": partial(_number, "score"),
+    "margin": partial(_number, "margin"),
     "faults": _faults,
     "candidates": _candidates,
-    "withdrawn": lambda answer: plain("withdrawn", answer),
-    "problem": lambda answer: plain("problem", answer),
 }
 MATCH_COLUMNS = AnswerColumns("match", _MATCH)
 

@@ -89,7 +89,6 @@ def match_cells(cells: Cells, kind: PlaceKind | None = "localidad") -> tuple[Mat
 
 
 def _refuse_point(row: MatchRow) -> str | None:
-    """Return why the point of a row is not used; None if it is, or if there is none."""
     if row.latitud is None and row.longitud is None:
         return None
     if row.latitud is None or row.longitud is None:
@@ -117,7 +116,6 @@ def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:
 
 
 def _explain_left_out(role: str, key: str) -> str:
-    """Return why a row was matched without a key."""
     if is_rounded_key(key):
         return f"A spreadsheet has rounded `{role}`: the row was matched without it."
     return f"`{role}` is not a key: the row was matched without it."

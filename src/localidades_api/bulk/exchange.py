@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader, for_a_while
-from localidades_api.bulk.sampled_cells import AnswerRows
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -82,9 +82,8 @@ class _RowsResponse(Response, ABC):
         checking = reader.check()
         is_checked = False
         while not is_checked:
-            async with self._turn:
-                is_checked = next(checking, self) is self
-            await asyncio.sleep(0)
+            async with self._turn:  # the first rows may be matched
+                is_checked = await asyncio.to_thread(next, checking, self) is self
             if await self._request.is_disconnected():
                 raise ClientDisconnect
         return reader
@@ -118,7 +117,6 @@ class PreviewResponse(_RowsResponse):
 
 
 def _describe_place(reader: RowReader) -> dict[str, Any]:
-    """Say where in a workbook the table is."""
     if isinstance(reader, XlsxReader):
         return {
             "sheets": reader.sheets,

@@ -4,12 +4,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from localidades_api.bulk.columns import Reading
+from localidades_api.bulk.roles import ROLES, Roles
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import MatchableRow
 from localidades_api.html.languages.translators import LANGUAGES, Language
+from localidades_api.names.reading.areas import AreaBook
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 Column = Annotated[
@@ -65,6 +68,10 @@ class ReadingOptions(BaseModel):
         """The header of each column that is named, by its role."""
         return self.model_dump(include={*MatchableRow.model_fields}, exclude_none=True)
 
+    def reading(self, roles: Roles) -> Reading:
+        """Return how a file whose columns have these roles is read."""
+        return Reading(roles, self.columns, self.sheet, self.header_row)
+
 
 class MatchReadingOptions(ReadingOptions):
     """The options of reading rows to be matched."""
@@ -83,6 +90,11 @@ class MatchReadingOptions(ReadingOptions):
             examples=["municipio"],
         ),
     ] = None
+
+    def match_reading(self, areas: AreaBook | None) -> Reading:
+        """Return how rows to match are read; without `areas`, any text may be the municipio of all rows."""
+        roles, named = ROLES.of_kind(self.kind).with_areas(self.columns, self.header_row, areas)
+        return self.reading(roles)._replace(named=named)
 
 
 class WordingOptions(BaseModel):

@@ -16,30 +16,23 @@ from typing import IO, Any, ClassVar, TypeVar, cast
 from pydantic_core import from_json
 
 from localidades_api.bulk.answer_columns import as_cell
-from localidades_api.bulk.input_rows import (
-    PLACE,
+from localidades_api.bulk.columns import (
+    SAMPLED_ROWS,
     Assignment,
-    Named,
-    Roles,
-    Row,
-    RowError,
+    Reading,
+    ReadRows,
     assign,
+    assign_sampled,
     columns_without_header,
-    describe_needed,
-    is_place_without_header,
+    list_unused,
     name_columns,
+    read_heading,
     repeated,
     require,
     unique,
 )
-from localidades_api.bulk.sampled_cells import (
-    SAMPLED_ROWS,
-    AnswerRows,
-    Sampled,
-    assign_sampled,
-    is_heading,
-    list_unused,
-)
+from localidades_api.bulk.input_rows import Row, RowError
+from localidades_api.bulk.roles import PLACE
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, describe_kind
@@ -77,12 +70,29 @@ def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Ite
     return {"columns": unique(headers), "roles": roles, "rows": padded}
 
 
-def describe_refused(headers: Sequence[str], roles: Roles, named: Named, rows: Iterable[Sequence[str]]) -> Sample:
-    """Describe a table that was refused, with the columns that have a role so far, for the sender to name others."""
-    known: dict[str, str] = {}
-    with suppress(UnreadableBodyError):
-        known = name_columns(assign(headers, roles, named), headers)
-    return _describe_sample(headers[:_MAX_NAMED], known, rows)
+def read_columns(
+    first: Sequence[str], reading: Reading, *, has_header: bool, read_rows: ReadRows
+) -> tuple[list[str], Assignment]:
+    """Return the headers of a table, and the column of each role.
+
+    Raise UnreadableBodyError if the columns are not enough; it describes them and the first rows, for the sender to
+    name some.
+    """
+    columns, own = list(first), reading if has_header else reading._replace(named={})
+    try:
+        if has_header:
+            assignment = assign_sampled(columns, reading, read_rows)
+        else:
+            columns = columns_without_header(first, reading.named)
+            assignment = assign(columns, reading.roles, {})
+        require(assignment, own, columns)
+    except UnreadableBodyError as error:
+        headers, known = first if has_header else [""] * len(first), dict[str, str]()
+        with suppress(UnreadableBodyError):
+            known = name_columns(assign(headers, own.roles, own.named), headers)
+        members = _describe_sample(headers[:_MAX_NAMED], known, read_rows())
+        raise UnreadableBodyError(str(error), members=members) from None
+    return columns, assignment
 
 
 def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
@@ -105,12 +115,10 @@ class RowReader(ABC):
 
     _is_text: ClassVar[bool] = True
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
         self._file = file
-        self._answer_rows = answer
         self._start = file.tell()
-        self._roles = roles
-        self._named = named
+        self._reading = reading
         self.count = 0
         self.note: str | None = None  # what a person should know of what is read, and of where the answers are
         head = file.read(START)
@@ -137,7 +145,6 @@ class RowReader(ABC):
             yield self._row(number, record) if record else None
 
     def _check_rows(self) -> Iterator[None]:
-        """Count the rows, one at a time."""
         for _, record in self._records():
             self.count += bool(record)
             yield
@@ -244,7 +251,6 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
-_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
@@ -255,78 +261,38 @@ class CsvReader(TableReader):
     A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        roles: Roles,
-        named: Named,
-        header_row: int | None = None,
-        answer: AnswerRows | None = None,
-    ) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
         with self._lines() as lines:
-            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
-        separator = _SEPARATOR_LINE.match(first or "")
-        self._separator_lines = 1 if separator else 0
-        found = [self._header(delimiter) for delimiter in (separator[1] if separator else _DELIMITERS) if first]
+            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), "")
+        found = [self._header(delimiter) for delimiter in _DELIMITERS] if first else []
         if not any(columns for columns, _, _ in found):
             raise UnreadableBodyError(
-                f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
+                f"The file is empty: begin it with a line such as `{reading.roles.example}`, then a row a line."
             )
         first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
-        is_place = is_place_without_header(first_record, roles, named)
-        is_headless = header_row == 0 if header_row is not None else is_place
-        if (
-            is_place
-            and len(first_record) == 1
-            and (header_row == 1 or (header_row is None and is_heading(first_record[0])))
-        ):
-            named, is_headless = {"nombre": first_record[0]}, False  # a column alone has names, whatever it is called
-        self.has_header = not is_headless
-        with self._describing_refusal(first_record):
-            columns = self._name_columns(first_record, is_quoted='"' in (first or "")) if is_headless else first_record
-            named = {} if is_headless else named
-            self.layout.columns = columns
-            sampled = Sampled(self._first_rows, answer)
-            self.assignment = (
-                assign(columns, roles, named) if is_headless else assign_sampled(columns, roles, named, sampled)
-            )
-            require(self.assignment, roles, columns, named)
-
-    @contextmanager
-    def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
-        """Add the columns and the first rows to the error about columns that are not enough."""
-        try:
-            yield
-        except UnreadableBodyError as error:
-            headers, named = (first, self._named) if self.has_header else ([""] * len(first), {})
-            rows: list[list[str]] = []
-            with suppress(UnreadableBodyError):  # the header is what to correct first
-                records = (record for _, record in islice(self._records(), _MAX_EMPTY))
-                rows.extend(islice(filter(None, records), SAMPLE_ROWS))
-            members = describe_refused(headers, self._roles, named, rows)
-            raise UnreadableBodyError(str(error), members=members) from None
+        heading = read_heading(first_record, reading)
+        self.has_header = heading is not None
+        is_named = bool(reading.named) or len(first_record) > len(PLACE)
+        if heading is None and not is_named and self._delimiter == "," and '"' not in first:
+            # People write lines with commas, and some places have no municipio.
+            self._delimiter, first_record = None, [first.strip("\r\n")]
+        self.layout.columns, self.assignment = read_columns(
+            first_record,
+            reading._replace(named=heading or reading.named),
+            has_header=self.has_header,
+            read_rows=self._first_rows,
+        )
 
     def _first_rows(self) -> list[list[str]]:
         with suppress(UnreadableBodyError):  # whoever reads the rows says so
             return sample((record for _, record in self._records() if record), lambda row: sum(map(len, row)))
         return []
 
-    def _name_columns(self, first: Sequence[str], *, is_quoted: bool) -> list[str]:
-        """Return the roles of the columns without a header.
-
-        A line with commas is read as people write it, as a whole: some places have no municipio.
-        """
-        if self._named or len(first) > len(PLACE) or self._delimiter != "," or is_quoted:
-            return columns_without_header(first, self._named)
-        self._delimiter = None
-        return [PLACE[0]]
-
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
-        """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
         with self._lines() as lines:
             header = next(filter(None, islice(self._parse(lines, delimiter), 2 * _MAX_EMPTY)), [])
             return header, delimiter, "\n" if lines.last.endswith("\n") and not lines.last.endswith("\r\n") else "\r\n"
@@ -334,8 +300,8 @@ class CsvReader(TableReader):
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
         """Rate a line as a header: by the number of columns with a role, then by the number of columns."""
         headers = found[0][:_MAX_COLUMNS]
-        named = {role: header for role, header in self._named.items() if header in headers}
-        return len(assign(headers, self._roles, named).by_role), len(headers)
+        named = {role: header for role, header in self._reading.named.items() if header in headers}
+        return len(assign(headers, self._reading.roles, named).by_role), len(headers)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         with self._lines() as lines:
@@ -348,14 +314,10 @@ class CsvReader(TableReader):
                 yield lines.start, record
 
     def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the records after the line that names the delimiter: the header and rows, some empty."""
-        separators = self._separator_lines
         if delimiter is None:
             for line in lines:
-                if (cell := line.strip("\r\n")) and separators:
-                    separators -= 1
-                else:
-                    yield [cell] if cell else []
+                cell = line.strip("\r\n")
+                yield [cell] if cell else []
                 lines.end_row()
             return
         # The line after the end is empty, unless a quote is open.
@@ -364,10 +326,7 @@ class CsvReader(TableReader):
                 raise UnreadableBodyError(
                     f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."
                 )
-            if record and separators:
-                separators -= 1
-            else:
-                yield record
+            yield record
             lines.end_row()
 
     def _row(self, number: int, record: list[str]) -> Row:
@@ -399,10 +358,10 @@ _end_of_value = json.JSONDecoder().raw_decode
 class NdjsonReader(RowReader):
     """Reads an object a line; each may have other members, and empty lines are skipped."""
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, answer: AnswerRows | None = None) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
-        self._first: Sequence[Mapping[str, Any]] = () if answer is None else self._first_objects()
+        self._first = self._first_objects()
 
     def _first_objects(self) -> list[Mapping[str, Any]]:
         records: list[str] = []
@@ -452,16 +411,19 @@ class NdjsonReader(RowReader):
         """Find the columns of rows with these members; raise RowError if they are not enough, or too many."""
         if len(members) > _MAX_COLUMNS:
             raise RowError(f"It has more than {_MAX_COLUMNS:,} members.")
-        named = {role: header for role, header in self._named.items() if header in members}
-        missing = self._named.keys() - named.keys()
-        possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
+        roles = self._reading.roles
+        named = {role: header for role, header in self._reading.named.items() if header in members}
+        missing = self._reading.named.keys() - named.keys()
+        possible = roles._replace(by_name={name: role for name, role in roles.by_name.items() if name not in missing})
         of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
-        sampled = Sampled(lambda: of_shape, self._answer_rows)
-        found = assign_sampled(members, self._roles._replace(by_name=possible), named, sampled)
+        try:
+            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), lambda: of_shape)
+        except UnreadableBodyError as error:
+            raise RowError(str(error)) from error
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
         if found.kind is None:
-            raise RowError(f"It has no {describe_needed(self._roles)}.")
+            raise RowError(f"It has no {roles.describe_needed()}.")
         return found
 
 
@@ -477,7 +439,6 @@ class JsonReader(NdjsonReader):
 
 
 def _items(text: IO[str]) -> Iterator[str]:
-    """Yield each row of a document as text."""
     window = text.read(2 * MAX_ROW)
     found = _START_OF_ROWS.match(window, 0, _MAX_MATCHED)
     if not found:

@@ -4,23 +4,20 @@ import io
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
-from localidades_api.bulk.input_rows import (
+from localidades_api.bulk.columns import (
+    SAMPLED_ROWS,
     Assignment,
-    Named,
-    Roles,
-    Row,
+    Reading,
     assign,
     begin_of_answers,
-    columns_without_header,
-    is_place_without_header,
+    read_heading,
     require,
 )
-from localidades_api.bulk.readers import TableReader, describe_refused
-from localidades_api.bulk.sampled_cells import SAMPLED_ROWS, AnswerRows, Sampled, assign_sampled, is_heading
+from localidades_api.bulk.input_rows import Row
+from localidades_api.bulk.readers import TableReader, read_columns
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
@@ -60,56 +57,35 @@ _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
     "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
-# Number of digits of the keys of a column, by that of its longest number.
-_KEY_DIGITS = {
-    "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
-    "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
-    "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
-    "cve_mun": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
-    "estado": {1: 2, 2: 2},
-}
 
 
 class XlsxReader(TableReader):
     """Reads a sheet of a workbook, with or without titles above the header.
 
     It is the one that is named, or the first visible one that has the required columns. The header is the row with
-    the most columns that are known, among the first; `header_row` names another. A column of keys that has only
-    numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
+    the most columns that are known, among the first; `header_row` names another. The first cell of a merged range
+    counts for all its rows.
     """
 
     _is_text = False
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        roles: Roles,
-        named: Named,
-        sheet: str | None = None,
-        header_row: int | None = None,
-        answer: AnswerRows | None = None,
-    ) -> None:
-        super().__init__(file, roles, named, answer)
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        super().__init__(file, reading)
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self.titles: Sequence[str] = ()  # the texts above the header
-        self._named_row = header_row
-        self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.placing: str | None = None  # what a person should know of where the answers are
         self._others: str | None = None  # and of the other sheets
-        self._filled = set[
-            int
-        ]()  # columns that have a value in the first rows of the list without an empty one between
+        self._filled = set[int]()  # columns with a value in the rows of the list up to the first empty one
         self._filter: Range | None = None
         self._merges: list[Range] = []
         self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first
         with self.refusing_damage():
             archive, self._excess = _open_workbook(file)
             self.workbook = Workbook(archive)
-            self.sheet = find_sheet(self.workbook, sheet)
-        self._is_sheet_named = sheet is not None
+            self.sheet = find_sheet(self.workbook, self._reading.sheet)
 
     @contextmanager
     def refusing_damage(self) -> Iterator[None]:
@@ -141,164 +117,95 @@ class XlsxReader(TableReader):
 
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
-        error: UnreadableBodyError | None = None
+        refusal: UnreadableBodyError | None = None
         found: list[_Header] = []
-        headless: _Header | None = None
         others: Sequence[Sheet] = ()
-        kinds = list(self._roles.needed)
-        sheets = [self.sheet] if self._is_sheet_named else self._visible
+        kinds = list(self._reading.roles.needed)
+        sheets = [self.sheet] if self._reading.sheet else self._visible
         for number, sheet in enumerate(sheets, 1):
-            rows, is_empty = yield from self._first_rows(sheet)
-            header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
-            headless = headless or self._without_header(sheet, rows, is_alone=len(sheets) == 1)
-            if isinstance(header, _Header):
-                found.append(header)
-                if header.assignment.kind == kinds[0]:
-                    others = sheets[number:][:_MAX_OTHERS]
-                    break
-            elif error is None:
-                error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
-        if headless is not None and self._is_headless(found, headless):
-            found = [headless]
-        if self._excess and not any(begin_of_answers(one.columns) is not None for one in found):
+            rows = yield from self._first_rows(sheet)
+            try:
+                found.append(self._read_header(sheet, rows, is_alone=len(sheets) == 1))
+            except UnreadableBodyError as error:
+                refusal = refusal or error
+                continue
+            if found[-1].number and found[-1].assignment.kind == kinds[0]:
+                others = sheets[number:][:_MAX_OTHERS]
+                break
+        if self._excess and not any(begin_of_answers(header.columns) is not None for header in found):
             raise UnreadableBodyError(self._excess)
         if not found:
-            raise cast("UnreadableBodyError", error)
-        chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles, _ = chosen
-        keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
-        self._longest = dict.fromkeys(keys, 0)
+            raise cast("UnreadableBodyError", refusal)
+        # A sheet with a header comes before one without, whose first row may be of a cover.
+        chosen = min(found, key=lambda one: (not one.number, kinds.index(cast("PlaceKind", one.assignment.kind))))
+        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
         yield from self._mention_lists(others)
 
-    def _is_headless(self, found: Sequence["_Header"], headless: "_Header") -> bool:
-        """Return whether a sheet has no header, though the cells below its first row may name columns."""
-        first = headless.sheet, headless.first_row
-        return self._named_row == 0 or all((header.sheet, header.number) == first for header in found)
-
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
-        """Note which other sheets have a list of the same kind."""
         lists: list[Sheet] = []
         for sheet in sheets:
             with suppress(WorkbookError, *DAMAGE):  # it is only copied
-                rows, _ = yield from self._first_rows(sheet)
-                header, _ = yield from self._by_headers(sheet, rows)
-                if header and header.assignment.kind == self.assignment.kind and rows[-1].number > header.number:
+                rows = yield from self._first_rows(sheet)
+                header = self._find_known(rows[:_MAX_TITLES])
+                if header and header[1].kind == self.assignment.kind and rows[-1].number > header[0].number:
                     lists.append(sheet)
         if lists:
             names = list_sheets(lists)
             self._others = f"Only the sheet `{self.sheet.name}` is read, although there is a list in {names} as well."
 
-    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[SheetRow], bool]]:
-        """Return the rows that may be the header, and whether the sheet is empty."""
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, list[SheetRow]]:
+        """Return the rows that may be the header, and those below by which columns are found."""
         rows: list[SheetRow] = []
-        is_empty = True
-        for row in self.workbook.rows(sheet):
-            yield
-            if row is not None:
-                is_empty = False
-                if not self._named_row or row.number == self._named_row:
-                    rows.append(row)
-                if row.number >= self._named_row if self._named_row else len(rows) == _MAX_TITLES:
-                    break
-        return rows, is_empty
-
-    def _without_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header | None":
-        """Return the columns of a sheet without a header, if the request or its first row says that it has none.
-
-        A text alone is a place only in the only sheet, above texts alone: it may be a title.
-        """
-        if not rows or self._named_row:
-            return None
-        first = rows[0]
-        if len(first) == 1 and self._named_row is None and is_heading(first[0]):
-            return None
-        may_be_title = len(first) == 1 and not (is_alone and all(len(row) == 1 for row in rows))
-        is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
-        if self._named_row is None and not is_place:
-            return None
-        try:
-            columns = columns_without_header(first, self._named)
-            assignment = assign(columns, self._roles, {})
-            require(assignment, self._roles, columns, {})
-        except UnreadableBodyError as error:
-            sample = describe_refused([""] * len(first), self._roles, {}, rows)
-            raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
-        return _Header(sheet, 0, assignment, columns, first_row=first.number)
-
-    def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
-        """Describe a sheet without a header: with its widest row as one, if it has any."""
-        if not rows:
-            return self._describe_place(sheet)
-        widest = max(rows, key=len)
-        below = [row for row in rows if row.number > widest.number]
-        sample = describe_refused(widest, self._roles, self._named, below)
-        return {**self._describe_place(sheet), "header_row": widest.number, **sample}
-
-    def _describe_place(self, sheet: Sheet) -> dict[str, object]:
-        return {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
-
-    def _choose_header(
-        self, sheet: Sheet, rows: Sequence[SheetRow], *, is_empty: bool
-    ) -> "Generator[None, None, _Header | str]":
-        """Return the row with the most known columns as the header, or why none can be."""
-        if is_empty:
-            return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
-        best, refusal = yield from self._by_headers(sheet, rows)
-        return (
-            (yield from self._by_cells(sheet, rows, best))
-            or refusal
-            or f"Row {self._named_row} of the sheet is empty: choose another as the header."
-        )
-
-    def _by_headers(
-        self, sheet: Sheet, rows: Sequence[SheetRow]
-    ) -> "Generator[None, None, tuple[_Header | None, str | None]]":
-        """Return the row with the most columns that are known by their headers, or why none can be the header."""
-        refusal, best = None, None
-        for row in rows:
-            yield
-            try:
-                found = assign(row, self._roles, self._named)
-                require(found, self._roles, row, self._named)
-            except UnreadableBodyError as error:
-                refusal = refusal or str(error)
-                continue
-            if best is None or len(found.by_role) > len(best.assignment.by_role):
-                titles = [text for above in rows if above.number < row.number for text in above if text]
-                best = _Header(sheet, row.number, found, list(row), titles)
-        return best, refusal
-
-    def _by_cells(
-        self, sheet: Sheet, rows: Sequence[SheetRow], best: "_Header | None"
-    ) -> Generator[None, None, "_Header | None"]:
-        """Return a header whose columns are found by the cells below it; by default it is the widest row."""
-        if best is None and (not rows or self._named_row == 0):
-            return None
-        if best is None:
-            widest = next(row for row in rows if len(row) == max(map(len, rows)))
-            header, number = list(widest), widest.number
-        else:
-            header, number = best.columns, best.number
-        named = self._named or ({"nombre": header[0]} if len(header) == 1 and is_heading(header[0]) else {})
-        first: list[SheetRow] = []
         cells = 0
         for row in self.workbook.rows(sheet):
             yield
-            if row is not None and row.number > number:
-                first.append(row)
+            if row is not None and row.number >= (self._reading.header_row or 0):
+                rows.append(row)
                 cells += len(row)
-                if len(first) == SAMPLED_ROWS or cells > _MAX_SAMPLED:
+                if len(rows) == _MAX_TITLES + SAMPLED_ROWS or (cells > _MAX_SAMPLED and len(rows) > _MAX_TITLES):
                     break
+        return rows
+
+    def _read_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header":
+        """Return the row with the most columns that are known as the header, by default the widest row.
+
+        Raise UnreadableBodyError if none can be it. A text alone is a place only in the only sheet, above texts alone:
+        it may be a title.
+        """
+        place: dict[str, object] = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
+        if self._reading.header_row and (not rows or rows[0].number != self._reading.header_row):
+            sentence = f"Row {self._reading.header_row} of the sheet is empty: choose another as the header."
+            raise UnreadableBodyError(sentence, members=place)
+        if not rows:
+            sentence = f"The sheet is empty: begin it with the columns `{self._reading.roles.example}`."
+            raise UnreadableBodyError(sentence, members=place)
+        first = rows[: 1 if self._reading.header_row else _MAX_TITLES]
+        known = self._find_known(first)
+        may_be_title = len(rows[0]) == 1 and not (is_alone and all(len(row) == 1 for row in first))
+        is_place = known is None and read_heading(rows[0], self._reading) is None
+        has_header = self._reading.header_row != 0 and (not is_place or may_be_title)
+        header = (known[0] if known else max(first, key=len)) if has_header else rows[0]
+        below = [row for row in rows if row.number >= header.number + has_header][:SAMPLED_ROWS]
+        reading = self._reading._replace(named=read_heading(header, self._reading) or self._reading.named)
+        number = header.number if has_header else 0
         try:
-            found = assign_sampled(header, self._roles, named, Sampled(lambda: first, self._answer_rows))
-            require(found, self._roles, header, named)
-        except UnreadableBodyError:
-            return best
-        titles = [text for above in rows if above.number < number for text in above if text]
-        return _Header(sheet, number, found, header, titles)
+            columns, assignment = read_columns(header, reading, has_header=has_header, read_rows=lambda: below)
+        except UnreadableBodyError as error:
+            place |= {"header_row": number, **error.members} if has_header else error.members
+            raise UnreadableBodyError(str(error), members=place) from None
+        titles = [text for above in first if above.number < number for text in above if text]
+        return _Header(sheet, number, assignment, columns, titles)
+
+    def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
+        known: list[tuple[SheetRow, Assignment]] = []
+        for row in rows:
+            with suppress(UnreadableBodyError):
+                assignment = assign(row, self._reading.roles, self._reading.named)
+                require(assignment, self._reading, row)
+                known.append((row, assignment))
+        return max(known, key=lambda one: len(one[1].by_role), default=None)
 
     def _measure(self) -> Iterator[None]:
-        """Count the rows and the columns from the header on, and find the digits of keys."""
         used = {at for at, _ in self.assignment.by_role.values()}
         is_below = not self.header_row
         end = self.header_row  # of the rows without an empty one between, which spreadsheets sort as a list
@@ -319,7 +226,6 @@ class XlsxReader(TableReader):
             for at, fault in row.unvalued.items():
                 if at in used and not fault:
                     raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
-            self._measure_keys(row)
         self._merges = [merge for merge in self._merges if merge.left in used]
         yield from self._place_answers(min(used), max(used))
         self.note = " ".join(filter(None, (self.placing, self._others))) or None
@@ -379,14 +285,6 @@ class XlsxReader(TableReader):
             one.right in between for one in tables.values()
         )
 
-    def _measure_keys(self, row: SheetRow) -> None:
-        for at, longest in [*self._longest.items()]:
-            if value := row[at] if at < len(row) else "":
-                if value.isascii() and value.isdecimal():
-                    self._longest[at] = max(longest, len(value))
-                else:
-                    del self._longest[at]
-
     def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
         is_below, merged = not self.header_row, _MergedCells(self._merges)
         with self.refusing_damage():
@@ -404,17 +302,8 @@ class XlsxReader(TableReader):
         width = len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
-        for at, digits in self._digits.items():
-            record[at] = record[at] and record[at].zfill(digits)
         values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
         return self.assignment.read(number, record, values)
-
-    @cached_property
-    def _digits(self) -> dict[int, int]:
-        """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in self.assignment.by_role.items()}
-        digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
-        return {at: number for at, number in digits.items() if number}
 
 
 class _Header(NamedTuple):
@@ -425,7 +314,6 @@ class _Header(NamedTuple):
     assignment: Assignment
     columns: list[str]
     titles: Sequence[str] = ()
-    first_row: int = 0  # of a sheet without a header
 
 
 class _MergedCells:

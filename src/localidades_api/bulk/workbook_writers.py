@@ -95,7 +95,6 @@ class _Cells:
 
 
 def _for_people(cells: Mapping[str, Callable[[Answer], str]]) -> Mapping[str, Callable[[Answer], str]]:
-    """Return how cells are written, sentences without backticks."""
     problem = cells.get("problem")
     return {**cells, "problem": lambda answer: quote_names(problem(answer))} if problem else cells
 
@@ -449,7 +448,6 @@ class _Growth:
         return put_last(table, "tableColumns", *columns)
 
     def _grow(self, found: re.Match[bytes], written: bytes) -> bytes:
-        """Return the same columns and rows, or some of the rows, with the columns of the answer."""
         _, left, first, right, last = found.groups()
         is_own = (left, right) == self._columns and int(first) in self._rows and int(last) in self._rows
         return written % (found[1], left, first, self._last, last) if is_own else found[0]

@@ -7,13 +7,13 @@ from typing import Protocol, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS, TRUTH, AnswerColumns, SentColumns
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, SentColumns
+from localidades_api.bulk.columns import unique
 from localidades_api.bulk.formats import XLSX, MediaType
-from localidades_api.bulk.input_rows import Answer, Row, unique
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import Dialect, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter, Summary
-from localidades_api.files.workbook import SheetRow
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
@@ -161,7 +161,6 @@ class _CsvWriter:
         self._last = len(layout.columns or ())  # cells beyond have no header
         self._answer_columns = columns
         self._cells = tuple(columns.cells.values())
-        self._truth = TRUTH[columns.language]
         self._width = 0  # columns of the sender, once the header is written
         # The csv module quotes a CR or LF within a cell only if line ends contain it.
         self._writerow: Callable[[Sequence[str]], str] = csv.writer(
@@ -178,8 +177,6 @@ class _CsvWriter:
 
     def write(self, row: Row, answer: Answer) -> bytes:
         sent = self._sent.cells(row.sent)
-        if isinstance(sent, SheetRow) and sent.truths:
-            sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
         missing = [""] * (self._width - len(sent))
         answered = [cell(answer) for cell in self._cells]
         return self._line([*sent[: self._width], *missing, *answered, *sent[max(self._last, self._width) :]])

@@ -18,8 +18,9 @@ import typer
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
-from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
-from localidades_api.bulk.input_rows import Answer, Row, name_columns
+from localidades_api.bulk.columns import name_columns
+from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.workbook_reader import XlsxReader
@@ -201,12 +202,12 @@ def match_file(
     outcomes: Counter[str] = Counter()
     options = job.options
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        roles, named = match_roles(options, matcher.areas)
-        rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row, matcher.answer_sample)
+        reading = options.match_reading(matcher.areas)._replace(answer=matcher.answer_sample)
+        rows = reader(job.media_type, file, reading)
         for _ in rows.check():
             raise_if_interrupted()
         if isinstance(rows, TableReader) and not isinstance(matcher, IndexMatcher):
-            matcher.check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
+            matcher.check_areas(reading.roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         progress.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(split_fields(options.fields)), options.lang))
         start = target.begin()

@@ -91,7 +91,6 @@ class _Unpacked(gzip.GzipFile):
 
 
 def _refuse_other_kinds(file: IO[bytes]) -> None:
-    """Refuse a file that is not text, and name its type."""
     file.seek(0)
     if kind := describe_kind(file.read(START)):
         raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")

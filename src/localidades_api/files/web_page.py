@@ -130,5 +130,4 @@ class _Tables(HTMLParser):
 
 
 def _whole(text: str | None) -> int:
-    """Return a number of columns or rows; 1 for what is none."""
     return min(max(int(text), 1), MAX_COLUMNS) if text and _NUMBER.fullmatch(text) else 1

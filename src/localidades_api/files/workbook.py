@@ -63,7 +63,7 @@ class SheetRow(list[str]):
 
     In the sheet's XML, cells without a value from the column `edge` on begin at the byte `cut`, and the row's element
     closes at `end`. `unvalued` has the columns of formulas without a value, and of errors such as `#N/A`; `merged` has
-    the values that columns get from merged ranges that begin above; `truths` has the truth values by column.
+    the values that columns get from merged ranges that begin above.
     """
 
     def __init__(self, number: int) -> None:
@@ -72,7 +72,6 @@ class SheetRow(list[str]):
         self.cut = self.end = -1
         self.unvalued: dict[int, str] = {}
         self.merged: dict[int, str] = {}
-        self.truths: dict[int, bool] = {}
 
 
 class Sheet(NamedTuple):
@@ -282,7 +281,6 @@ def canonical_name(name: str) -> str:
 
 
 def _feed(archive: ZipFile, member: str, parser: "_Parser") -> Iterator[None]:
-    """Parse a member, with a pause after each piece."""
     fed = 0
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
@@ -299,7 +297,6 @@ def _feed(archive: ZipFile, member: str, parser: "_Parser") -> Iterator[None]:
 
 
 def _check_size(info: ZipInfo, limit: int) -> None:
-    """Raise WorkbookError if a part has more than `limit` bytes."""
     if info.file_size > limit:
         raise WorkbookError(
             f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
@@ -497,7 +494,7 @@ class _SheetParser(_Parser):
                     self._row.unvalued[at] = written[:_MAX_ERROR]
                     self._add(at, "")
                 elif written:
-                    self._add(at, self._read(at, kind, style, written))
+                    self._add(at, self._read(kind, style, written))
             elif name == "row":
                 self._end_row()
             elif name == "rPh":
@@ -553,7 +550,7 @@ class _SheetParser(_Parser):
             row.extend([""] * (at - len(row)))
             row.append(value)
 
-    def _read(self, at: int, kind: str, style: str | None, written: str) -> str:
+    def _read(self, kind: str, style: str | None, written: str) -> str:
         if kind == "n":
             return self._workbook.number(written, style)
         if kind == "s":
@@ -561,8 +558,7 @@ class _SheetParser(_Parser):
             self._grow(len(text))
             return text
         if kind == "b":
-            self._row.truths[at] = written != "0"
-            return "TRUE" if self._row.truths[at] else "FALSE"
+            return "FALSE" if written == "0" else "TRUE"
         text = _unescape(written)
         return text.removesuffix("T00:00:00") if kind == "d" else text
 
@@ -578,7 +574,6 @@ class _LocalNames(dict[str, str]):
 
 
 def _column_of(reference: str) -> int:
-    """Return the column of a cell such as `AB12`, from 0."""
     column = 0
     for letter in reference[:_MAX_REFERENCE].rstrip("0123456789"):
         column = column * 26 + ord(letter) - ord("A") + 1

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
-from localidades_api.bulk.formats import match_roles, reader
-from localidades_api.bulk.input_rows import begin_of_answers
+from localidades_api.bulk.columns import begin_of_answers
+from localidades_api.bulk.formats import reader
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.filters import split_fields
@@ -75,10 +75,9 @@ class Catalogue:
         if not table.header:  # no rows
             return table.with_columns(0, {})
         asked = _read_options(options)
-        roles, named = match_roles(asked, self.names.areas)
         file = BytesIO(write_csv([table.header, *table.lines]))
-        sample = partial(answer_sample, self.names)
-        sent = reader("text/csv", file, roles, named, asked.sheet, asked.header_row, sample)
+        reading = asked.match_reading(self.names.areas)._replace(answer=partial(answer_sample, self.names))
+        sent = reader("text/csv", file, reading)
         for _ in sent.check():
             pass
         fields = split_fields(asked.fields)

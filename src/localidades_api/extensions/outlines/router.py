@@ -27,10 +27,11 @@ from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, Rel
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
 from localidades_api.bulk.exchange import Answered, Answering
-from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.options import Column
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
+from localidades_api.bulk.roles import POINTS, ROLES
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.results import ResultCache
 from localidades_api.catalogue.coordinates import (
@@ -152,7 +153,7 @@ async def list_municipalities_at_points(
     release = await releases.get(query.release)
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
-    subject = Subject(_ROLES, query.columns, _COLUMNS)
+    subject = Subject(query.reading(_ROLES), _COLUMNS)
     return respond(exchange, query, release, subject, _locating(database, names, release, edition))
 
 

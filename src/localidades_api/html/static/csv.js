@@ -27,12 +27,9 @@ export const join = (records, delimiter, lineEnd) =>
     record.map((cell) => (cell.startsWith('"') ? cell : quote(cell, delimiter))).join(delimiter) + lineEnd).join("");
 
 const DELIMITERS = [",", ";", "\t", "|"]; // those that the service reads
-const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n?|\n)/i; // for Excel, before the header
 
 // Returns the delimiter of a text: a tab between cells that were copied, or what its first line has most of.
 export function delimiterOf(text) {
-  const named = text.match(SEPARATOR_LINE);
-  if (named) return named[1];
   const [line = ""] = text.match(/[^\r\n]+/) ?? [];
   if (line.includes("\t")) return "\t";
   const amount = (delimiter) => line.split(delimiter).length;

@@ -1,7 +1,7 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
-import { amount, byId, fold, say, sentenceOf, words } from "./match_texts.js";
-import { element, listMunicipios, offerMunicipios } from "./page.js";
+import { amount, byId, say, sentenceOf, words } from "./match_texts.js";
+import { element, offerMunicipios } from "./page.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
@@ -208,7 +208,7 @@ export class Source {
     return this.found && !this.found.isCut ? this.found.quantity : undefined;
   }
 
-  show({ sheets = [], sheet: read, titles = [], header_row: row, quantity, columns = [], roles = {}, kind: found, unused = [] }) {
+  show({ sheets = [], sheet: read, header_row: row, quantity, columns = [], roles = {}, kind: found, unused = [] }) {
     byId("of-workbook").hidden = !sheets.length;
     headerRow.disabled = !sheets.length || this.isHeadless; // it is not checked then
     sheet.replaceChildren(...[...new Set([...sheets, ...(read ? [read] : [])])].map((name) => new Option(name)));
@@ -226,33 +226,10 @@ export class Source {
     }
     byId("areas").hidden = found === "estado";
     /** @type {HTMLElement} */ (areas.municipio.closest("label")).hidden = found === "municipio";
-    this.propose([file.files[0]?.name, read, ...titles].join(" "), found);
     const isAsked = kind.value === "" || found === "localidad"; // the person has not said that a row is a municipio
     const open = unused.find(({ role }) => isAsked && !this.named.has(role) && !(role in areas && this.has(role)));
     if (open) byId("note").append(" ", say(open.role === "nombre" ? "unusedPlaces" : "unused", open));
     this.drawTable();
-  }
-
-  // Offers the estado, and then the municipio, that the file's name, the sheet's or the titles say, if it is but one.
-  async propose(text, found) {
-    const { asking } = this;
-    const said = ` ${plain(text)} `.replaceAll("municipio de ", "municipio ");
-    const mentioned = (places, before) => {
-      const names = places.map(({ nombre }) => nombre).filter((name) => said.includes(` ${before}${shortened(name)} `));
-      const [longest, ...others] = names.sort((one, other) => other.length - one.length);
-      return others.every((name) => longest.includes(name)) ? longest : undefined;
-    };
-    const offer = (estado, municipio) => {
-      byId("proposed").hidden = !(municipio || (estado && !this.has("estado")));
-      byId("proposed").textContent = say("proposed", { area: municipio || estado });
-      byId("proposed").onclick = () => this.setAreas({ estado, municipio });
-    };
-    const estados = [...areas.estado.options].slice(1).map(({ text, value }) => ({ nombre: text, id: value }));
-    const estado = this.has("estado") ? this.areas.estado : found && found !== "estado" && mentioned(estados, "");
-    offer(estado);
-    if (!estado || found !== "localidad" || this.has("municipio") || !said.includes(" municipio ")) return;
-    const municipios = await listMunicipios(areas.municipio, estados.find(({ nombre }) => nombre === estado)?.id);
-    if (this.asking === asking) offer(estado, mentioned(municipios, "municipio "));
   }
 
   summary({ read, row, quantity, roles }) {
@@ -303,10 +280,6 @@ export class Source {
     this.understand();
   }
 }
-
-// Returns the words of a text, and those of an estado as most people call it.
-const plain = (text) => fold(text).replace(/[^\p{L}\p{N}]+/gu, " ").trim();
-const shortened = (name) => plain(name).replace(/^mexico$/, "estado de mexico").replace(/ de (ignacio de la llave|ocampo|zaragoza)$/, "");
 
 // Whether a problem is that no column tells the place.
 export const lacksColumns = ({ columns, detail = "" }) => columns !== undefined && detail.startsWith("The first line names no column");

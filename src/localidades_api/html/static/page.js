@@ -151,21 +151,16 @@ async function suggestPlaces(input, options, status, describe) {
   if (input.value !== before && document.activeElement === input) combobox.ask(); // letters that were faster than the script
 }
 
-// A cascading select: the municipios of the estado that was chosen, all of them.
+// Of a cascading select.
 const parentOf = (select) => /** @type {HTMLSelectElement} */ (document.getElementById(select.dataset.of));
 
-// Returns all municipios of an estado, from where a select has them.
-export async function listMunicipios(select, estado) {
-  const release = new URLSearchParams(location.search).get("release");
-  const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
-  return await list(select.dataset.from, wanted) ?? [];
-}
-
+// Offers all municipios of the estado that was chosen.
 export async function offerMunicipios(select) {
   const [all, estado] = [select.options[0], parentOf(select).value];
   select.replaceChildren(all);
   if (!estado) return;
-  const municipios = await listMunicipios(select, estado);
+  const release = new URLSearchParams(location.search).get("release");
+  const municipios = await list(select.dataset.from, { estado_id: estado, page_size: "1000", ...(release && { release }) }) ?? [];
   if (parentOf(select).value !== estado || select.length > 1) return; // another one was chosen meanwhile
   all.textContent = parentOf(select).options[0].textContent;
   for (const { id, nombre } of municipios) select.add(new Option(nombre, id));

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 import runpy
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
@@ -50,6 +51,8 @@ def varied() -> list[Place]:
             ambito="UR-"[(loc * 7 + mun) % 3],
             latitud=f"{16 + loc % 13 + mun / 100}",
             longitud=f"{-117 + 6 * number + mun / 10 + loc / 1000:.6f}",
+            altitud="-" if loc % 9 == 0 else str(loc * 83 - 20),
+            poblacion="-" if loc % 7 == 0 else str(loc**3 % 20_000),
         )
         for number, (ent, name) in enumerate(STATES.items())
         for mun in range(1, 4 + 2 * number)
@@ -61,6 +64,7 @@ def varied() -> list[Place]:
 # A value for each filter; add one for each new filter.
 EVERY_FILTER = {
     "municipio_id": "1001", "estado_id": "1", "clave": "0011", "ambito": "R", "cvegeo": "010010003,010010011",
+    "poblacion_min": "100", "poblacion_max": "9000", "altitud_min": "0", "altitud_max": "2500",
     "bbox": "-118,14,-86,33", "search": "script",
 }  # fmt: skip
 PLACES = sorted(varied(), key=lambda place: (place.cvegeo[5:], place.cvegeo))
@@ -70,8 +74,12 @@ Filters = Mapping[str, str]
 def is_chosen(place: Place, filters: Filters) -> bool:
     """Return whether a place matches the filters."""
     meanings: dict[str, Callable[[str], bool]] = {
-        "municipio_id": lambda value: int(place.cvegeo[:5]) == int(value),
-        "estado_id": lambda value: int(place.cvegeo[:2]) == int(value),
+        "municipio_id": lambda value: int(place.cvegeo[:5]) in map(int, value.split(",")),
+        "estado_id": lambda value: int(place.cvegeo[:2]) in map(int, value.split(",")),
+        "poblacion_min": lambda value: is_between(place.poblacion, int(value), math.inf),
+        "poblacion_max": lambda value: is_between(place.poblacion, -math.inf, int(value)),
+        "altitud_min": lambda value: is_between(place.altitud, int(value), math.inf),
+        "altitud_max": lambda value: is_between(place.altitud, -math.inf, int(value)),
         "clave": lambda value: place.cvegeo[5:] == value,
         "ambito": lambda value: place.ambito == value,
         "cvegeo": lambda value: int(place.cvegeo) in [int(key) for key in value.split(",")],
@@ -79,6 +87,11 @@ def is_chosen(place: Place, filters: Filters) -> bool:
         "search": lambda value: all(begins_a_word(one, fold(place.nombre)) for one in fold(value).split()),
     }
     return all(meanings[name](value) for name, value in filters.items())
+
+
+def is_between(written: str, least: float, most: float) -> bool:
+    """Return whether a figure of the file is known, and between two bounds."""
+    return written not in {"-", "*"} and least <= int(written) <= most
 
 
 def is_within(place: Place, west: float, south: float, east: float, north: float) -> bool:
@@ -120,6 +133,9 @@ async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
     "filters",
     [
         {"municipio_id": "1001"}, {"municipio_id": "32999"}, {"estado_id": "32"}, {"estado_id": "2"},
+        {"municipio_id": "32001,1001,01001,32999"}, {"estado_id": "32,09"}, {"estado_id": "32,9", "search": "jose"},
+        {"poblacion_min": "2500", "poblacion_max": "4999"}, {"altitud_max": "-1"}, {"poblacion_min": "0"},
+        {"poblacion_min": "125", "poblacion_max": "125"}, {"municipio_id": "1001", "estado_id": "9,14"},
         {"clave": "0001"}, {"clave": "9999"}, {"ambito": "U"}, {"ambito": "R"},
         {"cvegeo": "10010001"}, {"cvegeo": "320580044,010010001,090020001"},
         {"bbox": "-106,19,-99,22"}, {"bbox": "-102.296111,21.880833,-102.296111,21.880833"}, {"bbox": "1,2,3,4"},
@@ -151,8 +167,12 @@ def test_filter_without_a_condition_fails_at_import(monkeypatch: pytest.MonkeyPa
 
 BAD = {
     "cvegeo": ("", "010010001,", "1001", "0100100011", "010010001, 010010002", "+10010001", "٠١٠٠١٠٠٠١", "010010001\n"),
-    "municipio_id": ("", "1000", "33000", "+1001", "9" * 30),
-    "estado_id": ("0", "33", "Jalisco"),
+    "municipio_id": ("", "1000", "33000", "+1001", "9" * 30, "1001,", "1001, 1002", ",".join(["1001"] * 101)),
+    "estado_id": ("0", "33", "Jalisco", "14,33", "1,\n2", ",".join(["1"] * 101)),
+    "poblacion_min": ("-1", "1e9", "2,500", "2.5", "1000000000", "٢"),
+    "poblacion_max": ("-0", "1_000", ""),
+    "altitud_min": ("-1000", "+5", "--5"),
+    "altitud_max": ("10000",),
     "clave": ("1", "00001", "000x", "0001\n", "٠٠٠١", "0001,0002"),
     "ambito": ("", "u", "-"),
     "search": ("", "x" * 101),
@@ -171,6 +191,15 @@ async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, paramete
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
+async def test_bounds_in_the_wrong_order_are_refused(client: httpx.AsyncClient) -> None:
+    for name in ("poblacion", "altitud"):
+        answer = await client.get(address({f"{name}_min": "101", f"{name}_max": "100"}))
+        assert (answer.status_code, answer.json()["errors"]) == (
+            422,
+            [{"parameter": f"{name}_max", "message": "The upper bound is below the lower one."}],
+        )
+
+
 @pytest.mark.parametrize(
     ("filters", "kept"),
     [
@@ -179,6 +208,11 @@ async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, paramete
         ({"bbox": "-117,16.5,-90.25,28"}, {}),
         # Each key once, in order and with its zeros.
         ({"cvegeo": "010010003,10010002,010010002"}, {"cvegeo": "010010002,010010003"}),
+        (
+            {"municipio_id": "32001,01001,1001", "poblacion_min": "007"},
+            {"municipio_id": "1001,32001", "poblacion_min": "7"},
+        ),
+        ({"estado_id": "14,09"}, {"estado_id": "9,14"}),
     ],
 )
 async def test_links_keep_filters_size_and_release(
@@ -201,8 +235,14 @@ SIDES = (st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), s
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},
     optional={
-        "municipio_id": st.sampled_from(sorted({place.cvegeo[:5] for place in PLACES} | {"20999"})),
-        "estado_id": st.sampled_from([*STATES, "2"]),
+        "municipio_id": st.lists(
+            st.sampled_from(sorted({place.cvegeo[:5] for place in PLACES} | {"20999"})), min_size=1, max_size=9
+        ).map(",".join),
+        "estado_id": st.lists(st.sampled_from([*STATES, "2"]), min_size=1, max_size=3).map(",".join),
+        "poblacion_min": st.integers(0, 9000).map(str),
+        "poblacion_max": st.integers(9000, 20_000).map(str),
+        "altitud_min": st.integers(-20, 1500).map(str),
+        "altitud_max": st.integers(1500, 4000).map(str),
         "clave": st.sampled_from(["0001", "0002", "0011", "0036", "0044", "7777"]),
         "ambito": st.sampled_from(["U", "R"]),
         "bbox": st.tuples(*SIDES).map(lambda box: ",".join(map(str, box))),

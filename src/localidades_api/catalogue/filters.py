@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -17,6 +26,7 @@ from localidades_api.catalogue.messages import matching, several_of, whole_numbe
 from localidades_api.catalogue.schemas import Municipality, State
 
 MAX_KEYS = 500
+MAX_AREAS = 100
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
 
 T = TypeVar("T")
@@ -62,6 +72,61 @@ MunicipalityParam = Annotated[
 ]
 
 AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description=COLUMNS["ambito"].meaning, examples=["U"])]
+
+
+def _several(keys: range, refusal: str) -> AfterValidator:
+    """Accept keys of areas separated by commas; return each once, in order and without its leading zeros."""
+
+    def check(text: str) -> str:
+        written = text.split(",")
+        if len(written) > MAX_AREAS:
+            raise PydanticCustomError("area_count", "Use at most {count} keys.", {"count": MAX_AREAS})
+        if not all(re.fullmatch("[0-9]{1,5}", key) and int(key) in keys for key in written):
+            raise PydanticCustomError("areas", "{refusal}", {"refusal": refusal})
+        return ",".join(map(str, sorted(set(map(int, written)))))
+
+    return AfterValidator(check)
+
+
+def _several_keys(only: str, key: str, example: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+    return Field(
+        description=f"{only} with this key, or with one of these, separated by commas, at most {MAX_AREAS}.",
+        examples=[example],
+        json_schema_extra={"pattern": f"^{key}(,{key}){{0,{MAX_AREAS - 1}}}$"},
+    )
+
+
+_Areas = Annotated[str, Field(max_length=MAX_AREAS * 6)]
+StatesParam = Annotated[
+    Omittable[
+        Annotated[
+            _Areas,
+            _several(
+                range(STATE_KEYS[0], STATE_KEYS[-1] + 1),
+                "Use keys of estados with two digits, 01 to 32, separated by commas.",
+            ),
+        ]
+    ],
+    _several_keys("Only records in the estado", "[0-9]{1,2}", "1"),
+]
+MunicipalitiesParam = Annotated[
+    Omittable[
+        Annotated[
+            _Areas,
+            _several(
+                range(1001, 33_000), "Use keys of municipios with five digits, such as 01001, separated by commas."
+            ),
+        ]
+    ],
+    _several_keys("Only records in the municipio", "[0-9]{4,5}", "1001"),
+]
+
+_Population = Omittable[
+    Annotated[int, Field(ge=0, le=999_999_999), whole_number("Use a whole number from 0 to 999999999.")]
+]
+_Altitude = Omittable[
+    Annotated[int, Field(ge=-999, le=9999), whole_number("Use a whole number from -999 to 9999.", is_signed=True)]
+]
 
 
 def _split_keys(text: str) -> str:
@@ -119,20 +184,48 @@ _BoundingBox = Annotated[
 class ColumnFilters(BaseModel):
     """The parameters that choose localities by the value of a column."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
-    municipio_id: MunicipalityParam = None
-    estado_id: StateParam = None
+    municipio_id: MunicipalitiesParam = None
+    estado_id: StatesParam = None
     clave: ClaveParam = None
     ambito: AmbitoParam = None
     cvegeo: KeysParam = None
+    poblacion_min: _Population = Field(
+        default=None,
+        description="Only places with at least this many inhabitants; places of unknown population are left out.",
+        examples=[2500],
+    )
+    poblacion_max: _Population = Field(
+        default=None,
+        description="Only places with at most this many inhabitants; places of unknown population are left out.",
+        examples=[4999],
+    )
+    altitud_min: _Altitude = Field(
+        default=None,
+        description="Only places at least this many metres above the sea; places of unknown altitude are left out.",
+        examples=[2000],
+    )
+    altitud_max: _Altitude = Field(
+        default=None,
+        description="Only places at most this many metres above the sea; places of unknown altitude are left out.",
+        examples=[2500],
+    )
+
+    @field_validator("poblacion_max", "altitud_max")
+    @classmethod
+    def _check_order(cls, most: int | None, info: ValidationInfo) -> int | None:
+        least = info.data.get(f"{str(info.field_name).removesuffix('_max')}_min")
+        if most is not None and least is not None and most < least:
+            raise PydanticCustomError("range_order", "The upper bound is below the lower one.")
+        return most
 
 
 class LocalityFilters(ColumnFilters):
     """The parameters that choose localities.
 
-    One that is named as a column is equal to it; the others have their conditions in `database.queries.conditions`,
-    except `search`, which the index of names answers.
+    One that is named as a column is equal to it, or has several values; the others have their conditions in
+    `database.queries.conditions`, except `search`, which the index of names answers.
     """
 
     bbox: _BoundingBox = None
@@ -149,6 +242,20 @@ class LocalityFilters(ColumnFilters):
         """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
         return {name: str(value) for name, value in values if value is not None}
+
+    @property
+    def only_state(self) -> int | None:
+        """The key of the estado, if exactly one is chosen."""
+        return _only(self.estado_id)
+
+    @property
+    def only_municipality(self) -> int | None:
+        """The key of the municipio, if exactly one is chosen."""
+        return _only(self.municipio_id)
+
+
+def _only(keys: str | None) -> int | None:
+    return int(keys) if keys and "," not in keys else None
 
 
 Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion", "relevance"]

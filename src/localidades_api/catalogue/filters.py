@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -26,7 +26,6 @@ from localidades_api.catalogue.messages import matching, several_of, whole_numbe
 from localidades_api.catalogue.schemas import Municipality, State
 
 MAX_KEYS = 500
-MAX_AREAS = 100
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
 
 T = TypeVar("T")
@@ -74,51 +73,51 @@ MunicipalityParam = Annotated[
 AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description=COLUMNS["ambito"].meaning, examples=["U"])]
 
 
-def _several(keys: range, refusal: str) -> AfterValidator:
-    """Accept keys of areas separated by commas; return each once, in order and without its leading zeros."""
+class _Keys(NamedTuple):
+    """Keys separated by commas: the pattern of one, the most that there may be, and the refusal of any other text."""
 
-    def check(text: str) -> str:
-        written = text.split(",")
-        if len(written) > MAX_AREAS:
-            raise PydanticCustomError("area_count", "Use at most {count} keys.", {"count": MAX_AREAS})
-        if not all(re.fullmatch("[0-9]{1,5}", key) and int(key) in keys for key in written):
-            raise PydanticCustomError("areas", "{refusal}", {"refusal": refusal})
-        return ",".join(map(str, sorted(set(map(int, written)))))
+    pattern: str
+    most: int
+    refusal: str
+    digits: int = 1
 
-    return AfterValidator(check)
+    def read(self, text: str) -> str:
+        """Return each key once, in order, with `digits` digits at least."""
+        if not re.fullmatch(f"{self.pattern}(,{self.pattern})*", text):
+            raise PydanticCustomError("keys", "{refusal}", {"refusal": self.refusal})
+        keys = text.split(",")
+        if len(keys) > self.most:
+            raise PydanticCustomError("key_count", "Use at most {count} keys.", {"count": self.most})
+        return ",".join(f"{key:0{self.digits}d}" for key in sorted(set(map(int, keys))))
+
+    def described(self, what: str, example: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+        """Return the Field of a parameter."""
+        return Field(
+            description=f"{what}, separated by commas, at most {self.most}; unknown keys are left out.",
+            examples=[example],
+            json_schema_extra={"pattern": f"^{self.pattern}(,{self.pattern}){{0,{self.most - 1}}}$"},
+        )
 
 
-def _several_keys(only: str, key: str, example: str) -> Any:  # noqa: ANN401  # as pydantic's Field
-    return Field(
-        description=f"{only} with this key, or with one of these, separated by commas, at most {MAX_AREAS}.",
-        examples=[example],
-        json_schema_extra={"pattern": f"^{key}(,{key}){{0,{MAX_AREAS - 1}}}$"},
-    )
-
-
-_Areas = Annotated[str, Field(max_length=MAX_AREAS * 6)]
+_STATE = "(?:0?[1-9]|[12][0-9]|3[0-2])"
+_STATES = _Keys(_STATE, 100, "Use keys of estados with two digits, 01 to 32, separated by commas.")
+_MUNICIPALITIES = _Keys(
+    f"{_STATE}(?!000)[0-9]{{3}}", 100, "Use keys of municipios with five digits, such as 01001, separated by commas."
+)
+_LOCALITIES = _Keys(
+    "[0-9]{8,9}", MAX_KEYS, "Use keys of nine digits, such as 010010001, separated by commas.", digits=9
+)
 StatesParam = Annotated[
-    Omittable[
-        Annotated[
-            _Areas,
-            _several(
-                range(STATE_KEYS[0], STATE_KEYS[-1] + 1),
-                "Use keys of estados with two digits, 01 to 32, separated by commas.",
-            ),
-        ]
-    ],
-    _several_keys("Only records in the estado", "[0-9]{1,2}", "1"),
+    Omittable[Annotated[str, Field(max_length=300), AfterValidator(_STATES.read)]],
+    _STATES.described("Only records in the estados with these keys", "1"),
 ]
 MunicipalitiesParam = Annotated[
-    Omittable[
-        Annotated[
-            _Areas,
-            _several(
-                range(1001, 33_000), "Use keys of municipios with five digits, such as 01001, separated by commas."
-            ),
-        ]
-    ],
-    _several_keys("Only records in the municipio", "[0-9]{4,5}", "1001"),
+    Omittable[Annotated[str, Field(max_length=600), AfterValidator(_MUNICIPALITIES.read)]],
+    _MUNICIPALITIES.described("Only records in the municipios with these keys", "1001"),
+]
+KeysParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=MAX_KEYS * 10), AfterValidator(_LOCALITIES.read)]],
+    _LOCALITIES.described("Official keys", "010010001,010010002"),
 ]
 
 _Population = Omittable[
@@ -129,16 +128,6 @@ _Altitude = Omittable[
 ]
 
 
-def _split_keys(text: str) -> str:
-    """Return comma-separated keys sorted, each with nine digits; a key of eight has lost its leading zero."""
-    if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
-        raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
-    keys = text.split(",")
-    if len(keys) > MAX_KEYS:
-        raise PydanticCustomError("cvegeo_count", "Use at most {count} keys.", {"count": MAX_KEYS})
-    return ",".join(sorted({key.zfill(9) for key in keys}))
-
-
 _CLAVE = "^[0-9]{4}$"
 ClaveParam = Annotated[
     Omittable[Annotated[str, matching(_CLAVE, "The key within a municipio has four digits, such as 0001.")]],
@@ -146,15 +135,6 @@ ClaveParam = Annotated[
         description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
     ),
 ]
-KeysParam = Annotated[
-    Omittable[Annotated[str, Field(max_length=MAX_KEYS * 10), AfterValidator(_split_keys)]],
-    Field(
-        description=f"Official keys separated by commas, at most {MAX_KEYS}; unknown keys are left out.",
-        examples=["010010001,010010002"],
-        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MAX_KEYS - 1}}}$"},
-    ),
-]
-
 
 _BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
 
@@ -192,24 +172,16 @@ class ColumnFilters(BaseModel):
     ambito: AmbitoParam = None
     cvegeo: KeysParam = None
     poblacion_min: _Population = Field(
-        default=None,
-        description="Only places with at least this many inhabitants; places of unknown population are left out.",
-        examples=[2500],
+        default=None, description="Least population; places without one are left out.", examples=[2500]
     )
     poblacion_max: _Population = Field(
-        default=None,
-        description="Only places with at most this many inhabitants; places of unknown population are left out.",
-        examples=[4999],
+        default=None, description="Largest population; places without one are left out.", examples=[4999]
     )
     altitud_min: _Altitude = Field(
-        default=None,
-        description="Only places at least this many metres above the sea; places of unknown altitude are left out.",
-        examples=[2000],
+        default=None, description="Least altitude in metres; places without one are left out.", examples=[2000]
     )
     altitud_max: _Altitude = Field(
-        default=None,
-        description="Only places at most this many metres above the sea; places of unknown altitude are left out.",
-        examples=[2500],
+        default=None, description="Largest altitude in metres; places without one are left out.", examples=[2500]
     )
 
     @field_validator("poblacion_max", "altitud_max")

@@ -5,8 +5,7 @@
 
 import asyncio
 import runpy
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
@@ -22,80 +21,14 @@ from localidades_api.api import Services
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.results import ArrayCache
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
-from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries import conditions as conditions_module
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from tests.http.filtered import EVERY_FILTER, FILTERS, PLACES, Filters, choose
 from tests.support.application import database_with, recorded_statements, running_app, walk
-from tests.support.catalogue import TRAPS, Place
 from tests.support.pages import Page
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
-
-STATES = {"01": "Aguascalientes", "09": "Ciudad de México", "14": "Jalisco", "20": "Oaxaca", "32": "Zacatecas"}
-KINDS = ("San José", "Santa María", "El Peñón", "Rancho Nuevo", "Ejido la Concepción", "Colonia N° 5", "La Güera")
-BYNAMES = ("", " del Río", " [Rancho]", " (Los Ángeles)", "  de Arriba", " de Abajo")
-
-
-def varied() -> list[Place]:
-    """Return places of five estados and thirty municipios that share claves, names and ambitos."""
-    known = {trap.cvegeo for trap in TRAPS}
-    ordinary = (
-        Place(
-            f"{ent}{mun:03d}{loc:04d}",
-            KINDS[(loc + mun) % len(KINDS)] + BYNAMES[loc % len(BYNAMES)],
-            nom_ent=name,
-            nom_abr=next((trap.nom_abr for trap in TRAPS if trap.cvegeo[:2] == ent), "Abr."),
-            nom_mun=next((trap.nom_mun for trap in TRAPS if trap.cvegeo[:5] == f"{ent}{mun:03d}"), ""),
-            ambito="UR-"[(loc * 7 + mun) % 3],
-            latitud=f"{16 + loc % 13 + mun / 100}",
-            longitud=f"{-117 + 6 * number + mun / 10 + loc / 1000:.6f}",
-        )
-        for number, (ent, name) in enumerate(STATES.items())
-        for mun in range(1, 4 + 2 * number)
-        for loc in range(1, 36 + mun)
-    )
-    return [*TRAPS, *(place for place in ordinary if place.cvegeo not in known)]
-
-
-# A value for each filter; add one for each new filter.
-EVERY_FILTER = {
-    "municipio_id": "1001", "estado_id": "1", "clave": "0011", "ambito": "R", "cvegeo": "010010003,010010011",
-    "bbox": "-118,14,-86,33", "search": "script",
-}  # fmt: skip
-PLACES = sorted(varied(), key=lambda place: (place.cvegeo[5:], place.cvegeo))
-Filters = Mapping[str, str]
-
-
-def is_chosen(place: Place, filters: Filters) -> bool:
-    """Return whether a place matches the filters."""
-    meanings: dict[str, Callable[[str], bool]] = {
-        "municipio_id": lambda value: int(place.cvegeo[:5]) == int(value),
-        "estado_id": lambda value: int(place.cvegeo[:2]) == int(value),
-        "clave": lambda value: place.cvegeo[5:] == value,
-        "ambito": lambda value: place.ambito == value,
-        "cvegeo": lambda value: int(place.cvegeo) in [int(key) for key in value.split(",")],
-        "bbox": lambda value: is_within(place, *map(float, value.split(","))),
-        "search": lambda value: all(begins_a_word(one, fold(place.nombre)) for one in fold(value).split()),
-    }
-    return all(meanings[name](value) for name, value in filters.items())
-
-
-def is_within(place: Place, west: float, south: float, east: float, north: float) -> bool:
-    """Return whether a place is in a box, edges included; one without coordinates never is."""
-    is_located = "-" not in {place.longitud, place.latitud}
-    return is_located and west <= float(place.longitud) <= east and south <= float(place.latitud) <= north
-
-
-def begins_a_word(typed: str, name: str) -> bool:
-    return f" {typed}" in f" {name}"
-
-
-def choose(filters: Filters) -> list[dict[str, Any]]:
-    """Return the records of the file that match the filters, in the order of the list."""
-    names = ("id", "municipio_id", "clave", "nombre")
-    chosen = (place for place in PLACES if is_chosen(place, filters))
-    return [dict(zip(names, (int(p.cvegeo), int(p.cvegeo[:5]), p.cvegeo[5:], p.nombre), strict=True)) for p in chosen]
 
 
 def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> str:
@@ -120,6 +53,9 @@ async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
     "filters",
     [
         {"municipio_id": "1001"}, {"municipio_id": "32999"}, {"estado_id": "32"}, {"estado_id": "2"},
+        {"municipio_id": "32001,1001,01001,32999"}, {"estado_id": "32,09"}, {"estado_id": "32,9", "search": "jose"},
+        {"poblacion_min": "2500", "poblacion_max": "4999"}, {"altitud_max": "-1"}, {"poblacion_min": "0"},
+        {"poblacion_min": "125", "poblacion_max": "125"}, {"municipio_id": "1001", "estado_id": "9,14"},
         {"clave": "0001"}, {"clave": "9999"}, {"ambito": "U"}, {"ambito": "R"},
         {"cvegeo": "10010001"}, {"cvegeo": "320580044,010010001,090020001"},
         {"bbox": "-106,19,-99,22"}, {"bbox": "-102.296111,21.880833,-102.296111,21.880833"}, {"bbox": "1,2,3,4"},
@@ -151,8 +87,12 @@ def test_filter_without_a_condition_fails_at_import(monkeypatch: pytest.MonkeyPa
 
 BAD = {
     "cvegeo": ("", "010010001,", "1001", "0100100011", "010010001, 010010002", "+10010001", "٠١٠٠١٠٠٠١", "010010001\n"),
-    "municipio_id": ("", "1000", "33000", "+1001", "9" * 30),
-    "estado_id": ("0", "33", "Jalisco"),
+    "municipio_id": ("", "1000", "33000", "+1001", "9" * 30, "1001,", "1001, 1002", ",".join(["1001"] * 101)),
+    "estado_id": ("0", "33", "Jalisco", "14,33", "1,\n2", ",".join(["1"] * 101)),
+    "poblacion_min": ("-1", "1e9", "2,500", "2.5", "1000000000", "٢"),
+    "poblacion_max": ("-0", "1_000", ""),
+    "altitud_min": ("-1000", "+5", "--5"),
+    "altitud_max": ("10000",),
     "clave": ("1", "00001", "000x", "0001\n", "٠٠٠١", "0001,0002"),
     "ambito": ("", "u", "-"),
     "search": ("", "x" * 101),
@@ -171,32 +111,32 @@ async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, paramete
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
+async def test_bounds_in_the_wrong_order_are_refused(client: httpx.AsyncClient) -> None:
+    for name in ("poblacion", "altitud"):
+        answer = await client.get(address({f"{name}_min": "101", f"{name}_max": "100"}))
+        [error] = answer.json()["errors"]
+        refusal = {"parameter": f"{name}_max", "message": "The upper bound is below the lower one."}
+        assert (answer.status_code, error) == (422, refusal)
+
+
 async def test_links_keep_filters_size_and_release(client: httpx.AsyncClient) -> None:
-    """Each key once, in order and with its zeros."""
-    answer = await client.get(address({"cvegeo": "010010003,10010002,010010002"}, page_size=20))
-    expected = {"cvegeo": "010010002,010010003", "release": "2020-01", "format": "json", "page_size": "20", "page": "1"}
+    """Each key once, in order and with its zeros; each number without those before it."""
+    asked = {
+        "cvegeo": "010010003,10010002,010010002", "municipio_id": "32001,01001,1001", "estado_id": "14,09,1",
+        "poblacion_max": "007", "altitud_min": "-0",
+    }  # fmt: skip
+    written = {
+        "cvegeo": "010010002,010010003", "municipio_id": "1001,32001", "estado_id": "1,9,14", "poblacion_max": "7",
+        "altitud_min": "0",
+    }  # fmt: skip
+    answer = await client.get(address(asked, page_size=20))
+    expected = {**written, "release": "2020-01", "format": "json", "page_size": "20", "page": "1"}
     assert answer.links.keys() == {"first", "last"}
     for relation in answer.links:
         link = urlsplit(answer.links[relation]["url"])
         assert (link.path, dict(parse_qsl(link.query, strict_parsing=True))) == (LOCALIDADES, expected)
 
 
-KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
-# None begins a word of a municipio or an estado, where searches would find it, too: 5 would be that of Municipio 005.
-WORDS = st.sampled_from(["JOSÉ", "rio", "peñ", "[rancho]", "guera", "arriba", "zzz"])
-SIDES = (st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), st.integers(22, 33))
-FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
-    {},
-    optional={
-        "municipio_id": st.sampled_from(sorted({place.cvegeo[:5] for place in PLACES} | {"20999"})),
-        "estado_id": st.sampled_from([*STATES, "2"]),
-        "clave": st.sampled_from(["0001", "0002", "0011", "0036", "0044", "7777"]),
-        "ambito": st.sampled_from(["U", "R"]),
-        "bbox": st.tuples(*SIDES).map(lambda box: ",".join(map(str, box))),
-        "cvegeo": st.lists(KEYS, min_size=1, max_size=500).map(",".join),
-        "search": st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
-    },
-)
 _MOST_PAGES = 10  # limits a walk
 
 

@@ -4,14 +4,14 @@ from fastapi import APIRouter
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.api import areas, bulk, downloads, localities, redirects, releases, tiles
+from localidades_api.api import areas, bulk, counts, downloads, localities, redirects, releases, tiles
 from localidades_api.api.probes import METRICS
 from localidades_api.api.route_table import RouteTable, allowed_methods, is_guarded
 from localidades_api.http.headers import complete, make_private
 from localidades_api.http.paths import is_census, path_of
 
 # It has the routes of each resource, not their routers: FastAPI would match a router in a router twice.
-_RESOURCES = (localities, areas, releases, tiles, bulk, downloads, redirects)
+_RESOURCES = (localities, counts, areas, releases, tiles, bulk, downloads, redirects)
 router = APIRouter(routes=[route for resource in _RESOURCES for route in resource.router.routes])
 
 

@@ -73,21 +73,33 @@ async def of_localities(
     """Return the details of the localities on a page of the list, and the choices of its form."""
     ids = [locality["id"] for locality in from_json(content)["results"]]
     details = {row.id: row for row in await repository.list_largest_among(release, ids, len(ids))}
-    estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
+    keys = list(map(int, filters.municipio_id.split(","))) if filters.municipio_id else []
+    estados = {state_of(key) for key in keys} or {*filter(None, [filters.only_state])}
+    estado_id = estados.pop() if len(estados) == 1 else None
+    municipalities: Sequence[Row[Any]] = ()
+    if len(keys) > 1:
+        municipalities = [*(await repository.list_municipalities_by_key(release, keys)).values()]
+    elif estado_id:
+        municipalities = await repository.list_municipalities(release, estado_id)
     return {
         "form": {
             "states": await repository.list_states(release),
-            "municipalities": await repository.list_municipalities(release, estado_id) if estado_id else [],
+            "municipalities": municipalities,
             "details": details,
             "ordered": [details[id_] for id_ in ids],
             "estado_id": estado_id,
-            "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
             "chosen": filters.chosen,
-            "on_map": filters.chosen if filters.chosen.keys() <= MapQuery.model_fields.keys() else None,
+            "on_map": _on_map(filters.chosen),
         },
         "inset": draw_inset((row.longitud, row.latitud) for row in details.values()),
     }
+
+
+def _on_map(chosen: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the filters of the map, which has one area at most; None if it lacks one of these."""
+    has_all = chosen.keys() <= MapQuery.model_fields.keys() and not any("," in value for value in chosen.values())
+    return chosen if has_all else None
 
 
 async def of_municipalities(

@@ -30,6 +30,7 @@ from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize, Paging
 from localidades_api.catalogue.schemas import ChangeKind
+from localidades_api.database.queries.counts import Group
 from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import renderer
@@ -229,6 +230,22 @@ class ChangesQuery(PagedQuery, StrictQuery):
         " or of those on the page that the query names.",
         examples=["json"],
     )
+
+
+class CountsQuery(LocalityFilters, StrictQuery):
+    """The parameters of counts: the filters of the list, and what is counted by."""
+
+    by: Group = Field(
+        default="estado",
+        description="What localities are counted by: their `municipio` or `estado`, their `ambito`, or their size in"
+        " INEGI's classes (`tamano`).",
+        examples=["municipio"],
+    )
+    format: Omittable[Literal["json", "api", "csv"]] = Field(
+        default=None, description="Representation, which overrides the Accept header.", examples=["json"]
+    )
+    lang: LanguageParam = None
+    release: ReleaseParam = None
 
 
 ReleaseName = Annotated[

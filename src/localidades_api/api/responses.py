@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from localidades_api.api.params import (
     ChangesQuery,
+    CountsQuery,
     PagedQuery,
     ReleaseQuery,
     ReleasesQuery,
@@ -46,7 +47,7 @@ class ResponseBuilder:
     """
 
     request: Request
-    query: RepresentationQuery | ChangesQuery
+    query: RepresentationQuery | ChangesQuery | CountsQuery
     format: str  # of the representation
     pinned: str | None  # the name of the release, if the request gives it
     is_immutable: bool = False  # the request names every release that the response depends on
@@ -58,7 +59,7 @@ class ResponseBuilder:
     async def begin(
         cls,
         request: Request,
-        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
+        query: ReleaseQuery | ReleasesQuery | ChangesQuery | CountsQuery,
         releases: ReleaseTracker,
         *,
         id_: int | None = None,
@@ -108,6 +109,10 @@ class ResponseBuilder:
     def language(self) -> Language:
         """The language of the HTML page."""
         return self.query.lang or preferred_language(self.request.headers)
+
+    def represent(self) -> Representation:
+        """Return the representation of a resource that is neither JSON nor a page."""
+        return self._represent(self.format, None)
 
     def check_modified(self, paging: Paging | None = None) -> None:
         """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
@@ -202,12 +207,12 @@ class ResponseBuilder:
 
 
 def _choose_format(
-    request: Request, query: RepresentationQuery | ChangesQuery, formats: Mapping[str, str] = FORMATS
+    request: Request, query: RepresentationQuery | ChangesQuery | CountsQuery, formats: Mapping[str, str] = FORMATS
 ) -> str:
     return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
-def _refuse_on_a_page(query: RepresentationQuery | ChangesQuery) -> None:
+def _refuse_on_a_page(query: RepresentationQuery | ChangesQuery | CountsQuery) -> None:
     """Refuse the columns that a query chooses of an HTML page, and redirect to one that shows fewer records.
 
     Temporarily and by a relative address, since the address still returns JSON.

@@ -125,7 +125,7 @@ class PositionCache:
 def _suggested(names: NameIndex, filters: LocalityFilters, text: str, found: Sequence[int]) -> list[int]:
     """Return the positions of the places that a search suggests, the likeliest first, as far as it finds them."""
     suggested = names.suggest(
-        filters.search or "", estado_id=filters.estado_id, municipio_id=filters.municipio_id, limit=_SUGGESTED
+        filters.search or "", estado_id=filters.only_state, municipio_id=filters.only_municipality, limit=_SUGGESTED
     )
     keys = [place.id for place in suggested]
     if not keys:

@@ -3,9 +3,18 @@
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -64,14 +73,59 @@ MunicipalityParam = Annotated[
 AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description=COLUMNS["ambito"].meaning, examples=["U"])]
 
 
-def _split_keys(text: str) -> str:
-    """Return comma-separated keys sorted, each with nine digits; a key of eight has lost its leading zero."""
-    if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
-        raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
-    keys = text.split(",")
-    if len(keys) > MAX_KEYS:
-        raise PydanticCustomError("cvegeo_count", "Use at most {count} keys.", {"count": MAX_KEYS})
-    return ",".join(sorted({key.zfill(9) for key in keys}))
+class _Keys(NamedTuple):
+    """Keys separated by commas: the pattern of one, the most that there may be, and the refusal of any other text."""
+
+    pattern: str
+    most: int
+    refusal: str
+    digits: int = 1
+
+    def read(self, text: str) -> str:
+        """Return each key once, in order, with `digits` digits at least."""
+        if not re.fullmatch(f"{self.pattern}(,{self.pattern})*", text):
+            raise PydanticCustomError("keys", "{refusal}", {"refusal": self.refusal})
+        keys = text.split(",")
+        if len(keys) > self.most:
+            raise PydanticCustomError("key_count", "Use at most {count} keys.", {"count": self.most})
+        return ",".join(f"{key:0{self.digits}d}" for key in sorted(set(map(int, keys))))
+
+    def described(self, what: str, example: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+        """Return the Field of a parameter."""
+        return Field(
+            description=f"{what}, separated by commas, at most {self.most}; unknown keys are left out.",
+            examples=[example],
+            json_schema_extra={"pattern": f"^{self.pattern}(,{self.pattern}){{0,{self.most - 1}}}$"},
+        )
+
+
+_STATE = "(?:0?[1-9]|[12][0-9]|3[0-2])"
+_STATES = _Keys(_STATE, 100, "Use keys of estados with two digits, 01 to 32, separated by commas.")
+_MUNICIPALITIES = _Keys(
+    f"{_STATE}(?!000)[0-9]{{3}}", 100, "Use keys of municipios with five digits, such as 01001, separated by commas."
+)
+_LOCALITIES = _Keys(
+    "[0-9]{8,9}", MAX_KEYS, "Use keys of nine digits, such as 010010001, separated by commas.", digits=9
+)
+StatesParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=300), AfterValidator(_STATES.read)]],
+    _STATES.described("Only records in the estados with these keys", "1"),
+]
+MunicipalitiesParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=600), AfterValidator(_MUNICIPALITIES.read)]],
+    _MUNICIPALITIES.described("Only records in the municipios with these keys", "1001"),
+]
+KeysParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=MAX_KEYS * 10), AfterValidator(_LOCALITIES.read)]],
+    _LOCALITIES.described("Official keys", "010010001,010010002"),
+]
+
+_Population = Omittable[
+    Annotated[int, Field(ge=0, le=999_999_999), whole_number("Use a whole number from 0 to 999999999.")]
+]
+_Altitude = Omittable[
+    Annotated[int, Field(ge=-999, le=9999), whole_number("Use a whole number from -999 to 9999.", is_signed=True)]
+]
 
 
 _CLAVE = "^[0-9]{4}$"
@@ -81,15 +135,6 @@ ClaveParam = Annotated[
         description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
     ),
 ]
-KeysParam = Annotated[
-    Omittable[Annotated[str, Field(max_length=MAX_KEYS * 10), AfterValidator(_split_keys)]],
-    Field(
-        description=f"Official keys separated by commas, at most {MAX_KEYS}; unknown keys are left out.",
-        examples=["010010001,010010002"],
-        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MAX_KEYS - 1}}}$"},
-    ),
-]
-
 
 _BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
 
@@ -119,20 +164,40 @@ _BoundingBox = Annotated[
 class ColumnFilters(BaseModel):
     """The parameters that choose localities by the value of a column."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
-    municipio_id: MunicipalityParam = None
-    estado_id: StateParam = None
+    municipio_id: MunicipalitiesParam = None
+    estado_id: StatesParam = None
     clave: ClaveParam = None
     ambito: AmbitoParam = None
     cvegeo: KeysParam = None
+    poblacion_min: _Population = Field(
+        default=None, description="Least population; places without one are left out.", examples=[2500]
+    )
+    poblacion_max: _Population = Field(
+        default=None, description="Largest population; places without one are left out.", examples=[4999]
+    )
+    altitud_min: _Altitude = Field(
+        default=None, description="Least altitude in metres; places without one are left out.", examples=[2000]
+    )
+    altitud_max: _Altitude = Field(
+        default=None, description="Largest altitude in metres; places without one are left out.", examples=[2500]
+    )
+
+    @field_validator("poblacion_max", "altitud_max")
+    @classmethod
+    def _check_order(cls, most: int | None, info: ValidationInfo) -> int | None:
+        least = info.data.get(f"{str(info.field_name).removesuffix('_max')}_min")
+        if most is not None and least is not None and most < least:
+            raise PydanticCustomError("range_order", "The upper bound is below the lower one.")
+        return most
 
 
 class LocalityFilters(ColumnFilters):
     """The parameters that choose localities.
 
-    One that is named as a column is equal to it; the others have their conditions in `database.queries.conditions`,
-    except `search`, which the index of names answers.
+    One that is named as a column is equal to it, or has several values; the others have their conditions in
+    `database.queries.conditions`, except `search`, which the index of names answers.
     """
 
     bbox: _BoundingBox = None
@@ -149,6 +214,20 @@ class LocalityFilters(ColumnFilters):
         """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
         return {name: str(value) for name, value in values if value is not None}
+
+    @property
+    def only_state(self) -> int | None:
+        """The key of the estado, if exactly one is chosen."""
+        return _only(self.estado_id)
+
+    @property
+    def only_municipality(self) -> int | None:
+        """The key of the municipio, if exactly one is chosen."""
+        return _only(self.municipio_id)
+
+
+def _only(keys: str | None) -> int | None:
+    return int(keys) if keys and "," not in keys else None
 
 
 Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion", "relevance"]

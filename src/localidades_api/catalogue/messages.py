@@ -118,11 +118,12 @@ def matching(pattern: str, message: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def whole_number(message: str) -> BeforeValidator:
-    """Refuse what int() accepts but ASCII digits: signs, spaces, underscores, other scripts."""
+def whole_number(message: str, *, is_signed: bool = False) -> BeforeValidator:
+    """Refuse what int() accepts but ASCII digits: spaces, underscores, other scripts, and signs but a minus."""
+    sign = "-?" if is_signed else ""
 
     def check(value: object) -> object:
-        if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+        if isinstance(value, str) and not re.fullmatch(f"{sign}[0-9]+", value):
             raise _refusal(message)
         if isinstance(value, str) and len(value) > _MAX_DIGITS:
             raise PydanticCustomError("number_size", "A number has at most 16 digits.")

@@ -7,11 +7,10 @@ names are compared by bytes: folded, with ñ sorted after n.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
+from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_, select
 
 from localidades_api.catalogue.filters import LocalityFilters, MunicipalitySort, Sort, StateSort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
-from localidades_api.catalogue.keys import municipalities_of
 from localidades_api.catalogue.mercator import Box
 from localidades_api.database.models import localities, municipalities, states
 
@@ -29,13 +28,27 @@ def _equals(name: str) -> _Condition:
     return _Condition(_columns[name] == bindparam(name), lambda value: {name: value})
 
 
-def _read_state(estado_id: int) -> Mapping[str, object]:
-    first, last = municipalities_of(estado_id)
-    return {"first_municipio": first, "last_municipio": last}
+def _any_of(column: ColumnElement[int], parameter: str) -> _Condition:
+    """Return the condition of keys separated by commas."""
+    return _Condition(
+        column == func.any(bindparam(parameter, type_=ARRAY(Integer))),
+        lambda keys: {parameter: [int(key) for key in keys.split(",")]},
+    )
 
 
-def _read_keys(keys: str) -> Mapping[str, object]:
-    return {"keys": [int(key) for key in keys.split(",")]}
+def _in_states() -> _Condition:
+    """Return the condition of estados: by their municipios, which an index has."""
+    within = _any_of(municipalities.c.estado_id, "estados")
+    found = select(municipalities.c.id).where(municipalities.c.release_id == bindparam("release_id"), within.sql)
+    return within._replace(sql=_columns.municipio_id == func.any(func.array(found.scalar_subquery())))
+
+
+def _bounds(column: str) -> Mapping[str, _Condition]:
+    least, most = f"{column}_min", f"{column}_max"
+    return {
+        least: _Condition(_columns[column] >= bindparam(least), lambda value: {least: value}),
+        most: _Condition(_columns[column] <= bindparam(most), lambda value: {most: value}),
+    }
 
 
 def _read_box(bbox: str) -> Mapping[str, object]:
@@ -47,10 +60,11 @@ def _point(x: str, y: str) -> ColumnElement[object]:
 
 
 _OTHERS: Mapping[str, _Condition] = {
-    "estado_id": _Condition(
-        _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")), _read_state
-    ),
-    "cvegeo": _Condition(_columns.id == func.any(bindparam("keys", type_=ARRAY(Integer))), _read_keys),
+    "municipio_id": _any_of(_columns.municipio_id, "municipios"),
+    "estado_id": _in_states(),
+    "cvegeo": _any_of(_columns.id, "keys"),
+    **_bounds("poblacion"),
+    **_bounds("altitud"),
     "bbox": _Condition(
         func.point(_columns.longitud, _columns.latitud).bool_op("<@")(
             func.box(_point("west", "south"), _point("east", "north"))

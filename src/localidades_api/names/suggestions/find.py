@@ -48,8 +48,12 @@ class Finder:
 
     def _narrowing(self, filters: LocalityFilters) -> list[Query]:
         """Return the queries for the other filters, with the terms that `names.word_writer` writes."""
-        chosen = filters.chosen
-        found = [self._words.area(f"{letter}{chosen[name]}") for name, letter in _LETTERS.items() if name in chosen]
+        chosen = ((letter, filters.chosen.get(name)) for name, letter in _LETTERS.items())
+        found = [
+            any_of([self._words.area(f"{letter}{value}") for value in values.split(",")])
+            for letter, values in chosen
+            if values
+        ]
         if filters.cvegeo is not None:
             found.append(any_of([self._words.place(int(key)) for key in filters.cvegeo.split(",")]))
         return found

@@ -67,7 +67,9 @@ async def test_swagger_ui_passes_axe(
         await page.screenshot(path=SCREENSHOTS / f"docs-{scheme}.png", full_page=True)
 
 
-async def test_swagger_ui_sends_requests_and_follows_the_theme(browser: Browser, live_server: str) -> None:
+async def test_swagger_ui_sends_requests_speaks_spanish_and_follows_the_theme(
+    browser: Browser, live_server: str
+) -> None:
     """`visit` fails on console messages, such as violations of the security policy."""
     async with visit(browser, live_server, color_scheme="dark") as page:
         await page.goto("/docs?lang=es")
@@ -75,6 +77,11 @@ async def test_swagger_ui_sends_requests_and_follows_the_theme(browser: Browser,
             await page.emulate_media(color_scheme=system)
             await expect(page.locator("html.dark-mode")).to_have_count(int(system == "dark"))
         await _try(page, ".opblock-get", "/api/census/estados/")
+        labels = await page.locator("#swagger-ui :is(h4, h5, small, button, td)").all_inner_texts()
+        words = {label.strip() for label in labels}
+        english = {"Parameters", "Execute", "Cancel", "Clear", "Server response", "Media type"}
+        assert {translator("es")(word) for word in english} <= words
+        assert not english & words
         await page.locator("#theme").click()
         await expect(page.locator("html.dark-mode")).to_have_count(1)
 

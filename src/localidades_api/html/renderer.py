@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
+from localidades_api.catalogue.mercator import MEXICO
 from localidades_api.catalogue.schemas import Release
 from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.translators import Language, lenient_translator, translator
@@ -35,7 +36,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED}
+_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "mexico": MEXICO}
 
 
 @dataclass(frozen=True, slots=True)

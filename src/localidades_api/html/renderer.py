@@ -92,19 +92,17 @@ def render_json(template: str, **context: object) -> dict[str, Any]:
     return described
 
 
-def _beginning(content: Mapping[str, Any], room: int) -> bytes:
-    """Return the content as JSON escaped for the text of an element, or as many of its lines as fit in `room` bytes."""
-    text = escape(to_json(content, indent=2).decode(), quote=False).encode()
-    return text if len(text) <= room else text[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
-
-
 def _render_page(view: View) -> bytes:
-    """Return the page, with as much of the JSON as there is room for."""
+    """Return the page, with as many lines of the JSON as there is room for."""
     page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
     before, mark, after = page.partition(_BODY.encode())
     if not mark:
         return page
-    return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
+    json = escape(to_json(view.content, indent=2).decode(), quote=False).encode()
+    room = MAX_HTML_BYTES - len(page)
+    if len(json) > room:
+        json = json[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
+    return before + json + after
 
 
 class Renderer(NamedTuple):

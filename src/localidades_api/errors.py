@@ -82,9 +82,6 @@ class InsufficientMemoryError(CommandError):
 class IndexingError(CommandError):
     """The index of a release's names can't be built, so nothing was stored."""
 
-    def __init__(self, release: str, reason: str) -> None:
-        super().__init__(f"Can't index the names of release {release}: {reason}")
-
 
 class ReleaseError(CommandError):
     """A release can't become the current one, or can't be retired; nothing was changed."""

@@ -171,7 +171,6 @@ _Sha256 = Annotated[
 _PublishedAt = Annotated[datetime, Field(examples=["2018-09-28T10:12:00Z"])]
 _CREDIT = credit("2018-09", "en", is_demo=False)
 
-
 DEMO_RELEASE = "demo"  # the name of the bundled catalogue; imports refuse it for others
 
 
@@ -300,8 +299,6 @@ class CatalogueIndex(BaseModel):
 
 
 _KEY = "^[0-9]{9}$"
-
-
 _Latitude = Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])]
 _Longitude = Annotated[
     float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])

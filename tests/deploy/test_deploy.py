@@ -20,7 +20,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from localidades_api import __version__
-from localidades_api.api.services import get_downloads, get_exchange
+from localidades_api.api.services import get_exchange, get_transfers
 from localidades_api.app import create_app
 from localidades_api.cli.exit_codes import ALREADY_PUBLISHED, FAILED
 from localidades_api.importer.source import FETCH_TOTAL_TIMEOUT
@@ -53,7 +53,7 @@ async def test_settings_metrics_and_operations_in_deployment_files_exist(client:
     settings = {f"{PREFIX}API", *(PREFIX + name.upper() for name in Settings.model_fields)}
     metrics = set(re.findall(r"^# TYPE (localidades_\S+)", (await client.get("/metrics")).text, re.MULTILINE))
     operations = {str(route.name) for route in iter_route_contexts(create_app(Settings()).routes)}
-    slow = {*operations_with(get_downloads).values(), *operations_with(get_exchange).values()}
+    slow = {*operations_with(get_transfers).values(), *operations_with(get_exchange).values()}
     patterns = []
     for path in DEPLOY.rglob("*"):
         text = path.read_text(encoding="utf-8").replace("\\", "") if path.is_file() else ""

@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from localidades_api.api.middleware.tracking_parameters import TRACKING
-from localidades_api.api.services import get_downloads, get_exchange
+from localidades_api.api.services import get_exchange, get_transfers
 from localidades_api.errors import NotAcceptableError
 from localidades_api.html.languages.accept_language import choose_language
 from localidades_api.html.renderer import FORMATS
@@ -243,7 +243,7 @@ def test_rows_may_be_of_any_size_and_reach_the_service_as_they_are_sent(
 def test_every_file_is_among_the_files() -> None:
     config = (NGINX / "localidades-server.conf").read_text(encoding="utf-8")
     [pattern] = re.findall(r"location ~ (\S+download\S+) \{", config)
-    for path in operations_with(get_downloads):
+    for path in operations_with(get_transfers):
         assert re.search(pattern, path.replace("{ending}", "csv")), path
 
 

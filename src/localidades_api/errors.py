@@ -70,10 +70,6 @@ class ImportRunningError(CommandError):
     text = "Another import is running on this database, or a release is being retired: wait for it to finish."
 
 
-class PublicationError(CommandError):
-    """A release can't become the current one; nothing was changed."""
-
-
 class InsufficientMemoryError(CommandError):
     """A catalogue needs more memory than the process may have."""
 
@@ -86,12 +82,9 @@ class InsufficientMemoryError(CommandError):
 class IndexingError(CommandError):
     """The index of a release's names can't be built, so nothing was stored."""
 
-    def __init__(self, release: str, reason: str) -> None:
-        super().__init__(f"Can't index the names of release {release}: {reason}")
 
-
-class RetirementError(CommandError):
-    """A release can't be retired; nothing was changed."""
+class ReleaseError(CommandError):
+    """A release can't become the current one, or can't be retired; nothing was changed."""
 
 
 class OutputError(CommandError):

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from localidades_api.database.import_lock import begin_publication
 from localidades_api.database.pool import Database
-from localidades_api.errors import CatalogueError, ImportRunningError, PublicationError, RetirementError
+from localidades_api.errors import CatalogueError, ImportRunningError, ReleaseError
 from localidades_api.releases.publish import set_current
 from tests.importer.imports import started
 from tests.support.application import (
@@ -373,7 +373,7 @@ async def test_release_that_is_becoming_the_current_one_is_not_retired(releases:
             retiring = asyncio.create_task(retire(releases, "2020-01"))
             await until(watcher, WHO_WAIT)
             await publishing.commit()
-        with pytest.raises(RetirementError, match="Release 2020-01 is the current one"):
+        with pytest.raises(ReleaseError, match="Release 2020-01 is the current one"):
             await retiring
     finally:
         await database.dispose()
@@ -459,7 +459,7 @@ async def test_reader_for_long_holds_up_the_retirement_and_imports_and_nobody_el
                 await retire(releases, "2020-01")
             assert (await read_release(releases, "2021-01"))[1] == rows_of(cut(2021))
             assert await publish_again(releases, "2020-01") == "2021-01"
-            with pytest.raises(PublicationError, match="2019-01 is half removed"):
+            with pytest.raises(ReleaseError, match="2019-01 is half removed"):
                 await publish_again(releases, "2019-01")
             assert not retiring.done()
             assert await backup.fetchval("SELECT count(*) FROM localities") == before

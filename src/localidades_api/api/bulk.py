@@ -46,7 +46,6 @@ from localidades_api.catalogue.schemas import (
     NearestPlacesResults,
     PointRow,
     Release,
-    rows_of,
 )
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import find_nearest_to_each
@@ -154,6 +153,16 @@ _OF_TABLE = {
 }
 
 
+def _rows_of(row: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of an object with rows."""
+    return {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
+        "required": ["rows"],
+        "additionalProperties": False,
+    }
+
+
 def described(
     row: type[BaseModel],
     answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
@@ -165,7 +174,7 @@ def described(
     It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
     has a type that says nothing.
     """
-    content = {"application/json": {"schema": rows_of(row)}}
+    content = {"application/json": {"schema": _rows_of(row)}}
     responses = {
         200: {"description": answer, "headers": headers},
         408: problem(RequestTimeoutError(), "The body came too slowly."),

@@ -151,7 +151,7 @@ async def of_locality(
         "homonyms": await repository.list_homonyms(release, locality["id"], _HOMONYMS),
     }
     if locality["latitud"] is None or locality["longitud"] is None:
-        return {**context, "nearby": [], "drawing": None, "inset": None}
+        return {**context, "nearby": [], "drawing": None, "inset": ""}
     places = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in places if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])

@@ -2,9 +2,10 @@
 
 import gzip
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -12,9 +13,10 @@ from localidades_api.api.declarations import CACHEABLE, problem
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.services import ReleasesDep, TilesDep
+from localidades_api.catalogue.attribution import credit
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
+from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.mvt import MEDIA_TYPE
@@ -27,6 +29,38 @@ router = APIRouter(prefix="/localidades", tags=["Map"], responses=CACHEABLE)
 
 def _no_tile() -> NotFoundError:
     return NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
+
+
+class VectorLayer(BaseModel):
+    """A layer of the tiles."""
+
+    id: str = Field(examples=["places"])
+    description: str = Field(examples=["Places, the most populous first."])
+    fields: dict[str, str] = Field(
+        description="What the properties of its features mean.", examples=[{"nombre": "String: name"}]
+    )
+
+
+class TileJson(BaseModel):
+    """The tiles of a release, described for maps."""
+
+    tilejson: Literal["3.0.0"] = "3.0.0"
+    name: str = Field(examples=["Localidades 2018-09"])
+    attribution: str = Field(
+        description="The credit to show on the map.", examples=[credit("2018-09", "en", is_demo=False)]
+    )
+    scheme: Literal["xyz"] = "xyz"
+    tiles: list[str] = Field(
+        description="The address of a tile of this release.",
+        examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
+    )
+    minzoom: int = Field(examples=[0])
+    maxzoom: int = Field(description="Beyond it, maps enlarge these tiles.", examples=[12])
+    bounds: list[float] = Field(
+        description="West, south, east, north: the smallest box with every place, in degrees.",
+        examples=[[-118.4, 14.5, -86.7, 32.8]],
+    )
+    vector_layers: list[VectorLayer]
 
 
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")

@@ -171,7 +171,6 @@ _Sha256 = Annotated[
 _PublishedAt = Annotated[datetime, Field(examples=["2018-09-28T10:12:00Z"])]
 _CREDIT = credit("2018-09", "en", is_demo=False)
 
-
 DEMO_RELEASE = "demo"  # the name of the bundled catalogue; imports refuse it for others
 
 
@@ -300,8 +299,6 @@ class CatalogueIndex(BaseModel):
 
 
 _KEY = "^[0-9]{9}$"
-
-
 _Latitude = Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])]
 _Longitude = Annotated[
     float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
@@ -524,16 +521,6 @@ class NearestPlacesResults(BaseModel):
     results: list[NearestPlaces]
 
 
-def rows_of(row: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of an object with rows."""
-    return {
-        "type": "object",
-        "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
-        "required": ["rows"],
-        "additionalProperties": False,
-    }
-
-
 class Fault(BaseModel):
     """An invalid parameter."""
 
@@ -602,33 +589,3 @@ class NotAcceptableProblem(Problem):
     available: Sequence[str] = Field(
         description="The media types that the resource has.", examples=[["application/json", "text/html"]]
     )
-
-
-class VectorLayer(BaseModel):
-    """A layer of the tiles."""
-
-    id: str = Field(examples=["places"])
-    description: str = Field(examples=["Places, the most populous first."])
-    fields: dict[str, str] = Field(
-        description="What the properties of its features mean.", examples=[{"nombre": "String: name"}]
-    )
-
-
-class TileJson(BaseModel):
-    """The tiles of a release, described for maps."""
-
-    tilejson: Literal["3.0.0"] = "3.0.0"
-    name: str = Field(examples=["Localidades 2018-09"])
-    attribution: str = Field(description="The credit to show on the map.", examples=[_CREDIT])
-    scheme: Literal["xyz"] = "xyz"
-    tiles: list[str] = Field(
-        description="The address of a tile of this release.",
-        examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
-    )
-    minzoom: int = Field(examples=[0])
-    maxzoom: int = Field(description="Beyond it, maps enlarge these tiles.", examples=[12])
-    bounds: list[float] = Field(
-        description="West, south, east, north: the smallest box with every place, in degrees.",
-        examples=[[-118.4, 14.5, -86.7, 32.8]],
-    )
-    vector_layers: list[VectorLayer]

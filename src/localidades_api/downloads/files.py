@@ -6,7 +6,7 @@ from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import LineFormat, list_lines
-from localidades_api.downloads.chunks import CHUNK, check_whole
+from localidades_api.downloads.chunks import CHUNK
 from localidades_api.downloads.formats import DownloadFormat
 
 _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
@@ -26,10 +26,7 @@ async def write_lines(
     head, between, tail = _FRAMES[format_]
     before = head % len(positions) if format_ == "geojson" else head
     for start in range(0, len(positions), CHUNK):
-        wanted = positions[start : start + CHUNK]
-        count, lines = await list_lines(database, release, wanted, format_)
-        check_whole(count, wanted)
-        yield before + lines
+        yield before + await list_lines(database, release, positions[start : start + CHUNK], format_)
         before = between
     yield tail if positions else before + tail
 

@@ -73,8 +73,6 @@ _CONTENTS = """
            min(longitud), min(latitud), max(longitud), max(latitud), 4326
       FROM localidades
 """
-
-
 _INDEX = """
     INSERT INTO rtree_localidades_geom
     SELECT fid, longitud, longitud, latitud, latitud FROM localidades WHERE geom NOT NULL

@@ -18,7 +18,6 @@ from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import list_sheet_rows
-from localidades_api.downloads.chunks import check_whole
 from localidades_api.files.workbook import escape_controls
 from localidades_api.http.sink import Sink
 
@@ -40,8 +39,7 @@ async def write_xlsx(database: Database, release: Release, positions: Sequence[i
             sheet.write(head)
             for start in range(0, len(positions), _CHUNK):
                 wanted = positions[start : start + _CHUNK]
-                count, rows = await list_sheet_rows(database, release, wanted, after=start + 1)
-                check_whole(count, wanted)
+                rows = await list_sheet_rows(database, release, wanted, after=start + 1)
                 await asyncio.to_thread(sheet.write, escape_controls(rows))
                 yield sink.drain()
             sheet.write(tail)

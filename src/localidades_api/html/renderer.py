@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
+from localidades_api.catalogue.mercator import MEXICO
 from localidades_api.catalogue.schemas import Release
 from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.languages.translators import Language, lenient_translator, translator
@@ -35,7 +36,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED}
+_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "mexico": MEXICO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +86,17 @@ def render_text(template: str, language: Language, **context: object) -> str:
     return _templates.get_template(template).render(language=language, **translations, **context)
 
 
-def _beginning(content: Mapping[str, Any], room: int) -> bytes:
-    """Return the content as JSON escaped for the text of an element, or as many of its lines as fit in `room` bytes."""
-    text = escape(to_json(content, indent=2).decode(), quote=False).encode()
-    return text if len(text) <= room else text[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
-
-
 def _render_page(view: View) -> bytes:
-    """Return the page, with as much of the JSON as there is room for."""
+    """Return the page, with as many lines of the JSON as there is room for."""
     page = render_text(view.template, view.language, view=view, body=_BODY, **view.context).encode()
     before, mark, after = page.partition(_BODY.encode())
     if not mark:
         return page
-    return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
+    json = escape(to_json(view.content, indent=2).decode(), quote=False).encode()
+    room = MAX_HTML_BYTES - len(page)
+    if len(json) > room:
+        json = json[: max(room - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
+    return before + json + after
 
 
 class Renderer(NamedTuple):

@@ -298,20 +298,11 @@ def _draw_runs(cells: Iterable[int], columns: int) -> str:
     return "".join(path)
 
 
-class Inset(NamedTuple):
-    """Places on the backdrop of Mexico, as dots of a path."""
-
-    width: int
-    height: int
-    path: str
-
-
-def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | None:
-    """Draw places by longitude and latitude in degrees; return None if none of them can be shown."""
+def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> str:
+    """Draw places by longitude and latitude in degrees, as dots of a path over the backdrop; those that are on it."""
     known = [(east, north) for east, north in points if east is not None and north is not None]
     located = [point for place in known if (point := MEXICO.locate(*place))]
-    path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in dict.fromkeys(located))
-    return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
+    return "".join(f"M{x:.1f} {y:.1f}h0" for x, y in dict.fromkeys(located))
 
 
 class StateShape(NamedTuple):
@@ -361,10 +352,8 @@ class Link(NamedTuple):
 
 
 class Country(NamedTuple):
-    """The country with some of its places; sizes are in SVG units."""
+    """The country with some of its places, in the cells of `MEXICO`."""
 
-    width: int
-    height: int
     links: list[Link]
     dots: list[Dot]  # without a name
 
@@ -402,7 +391,7 @@ def draw_country(cities: Iterable[City]) -> Country:
             lettering.cover(lettering.box_of(label), *(_boxes_along(dot, line) if line else ()))
         links.append(Link(dot, label, city.path, line, bool(large)))
     few = [dot._replace(radius=round(dot.radius)) for dot in dots]  # a path for each radius
-    return Country(MEXICO.columns, MEXICO.rows, links, few)
+    return Country(links, few)
 
 
 def _lead(dot: Dot, label: Label) -> tuple[float, float] | None:

@@ -158,7 +158,7 @@ async def _build(url: str, source: Source, folder: Path) -> Path:
                 await asyncio.wait([writing])  # a thread can't be cancelled
                 raise
     except (OSError, RuntimeError, ValueError) as error:  # no space, no memory; tantivy raises the last
-        raise IndexingError(source.release.name, str(error)) from error
+        raise IndexingError(f"Can't index the names of release {source.release.name}: {error}") from error
     _log.info("Indexed the names of release %s in %.1f s.", source.release.name, time.monotonic() - began)
     return folder / "packed" / source.name
 

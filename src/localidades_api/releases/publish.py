@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database.import_lock import begin_publication
 from localidades_api.database.pool import Database
-from localidades_api.errors import PublicationError
+from localidades_api.errors import ReleaseError
 
 _CURRENT = "SELECT name FROM releases JOIN current_release ON release_id = releases.id"
 # Every part of the statement sees the tables as they were before it.
@@ -30,7 +30,7 @@ _SET_CURRENT = text(
 async def publish_release(database: Database, name: str, *, reason: str | None = None) -> str | None:
     """Make a release the current one; return the name of the previous one. `reason` is for the log.
 
-    The release keeps its time of publication, so its pages in caches stay valid. Raises PublicationError,
+    The release keeps its time of publication, so its pages in caches stay valid. Raises ReleaseError,
     ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing.
     """
     async with database.connect() as connection:
@@ -40,9 +40,9 @@ async def publish_release(database: Database, name: str, *, reason: str | None =
         )
         release = found.one_or_none()
         if release is None:
-            raise PublicationError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
+            raise ReleaseError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
         if release.retired_at is not None:
-            raise PublicationError(
+            raise ReleaseError(
                 f"Release {name} is half removed: finish with `localidades-api releases retire {name}`, then"
                 " import it again."
             )

@@ -18,7 +18,7 @@ from localidades_api.database.failures import LOCK_NOT_AVAILABLE, sqlstate_of
 from localidades_api.database.import_lock import IMPORT_LOCK, POINTER_LOCK
 from localidades_api.database.models import partition_of
 from localidades_api.database.pool import Database
-from localidades_api.errors import ImportRunningError, RetirementError
+from localidades_api.errors import ImportRunningError, ReleaseError
 from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.releases.comparison import complete_comparisons
 
@@ -59,7 +59,7 @@ async def retire_release(database: Database, name: str, progress: StepProgress, 
     """Remove a release for good, and those of interrupted runs; return the names of the removed releases.
 
     `grace` is the seconds until every process of the service has noticed that the release is withdrawn.
-    Raises RetirementError, ImportRunningError or DatabaseUnavailableError.
+    Raises ReleaseError, ImportRunningError or DatabaseUnavailableError.
     """
     async with _session(database) as connection:
         progress.begin(RetirementStep.MARK)
@@ -143,7 +143,7 @@ async def _lock_pointer(connection: AsyncConnection) -> AsyncIterator[None]:
 
 
 async def _withdraw(connection: AsyncConnection, name: str) -> None:
-    """Withdraw the release from readers; raise RetirementError if it does not exist or is the current one."""
+    """Withdraw the release from readers; raise ReleaseError if it does not exist or is the current one."""
     found = await connection.execute(
         text(
             "SELECT id, EXISTS (SELECT FROM current_release WHERE release_id = id) AS is_current"
@@ -153,9 +153,9 @@ async def _withdraw(connection: AsyncConnection, name: str) -> None:
     )
     release = found.one_or_none()
     if release is None:
-        raise RetirementError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
+        raise ReleaseError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
     if release.is_current:
-        raise RetirementError(
+        raise ReleaseError(
             f"Release {name} is the current one: first make another one current with"
             " `localidades-api releases publish`."
         )

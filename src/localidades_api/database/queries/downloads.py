@@ -11,6 +11,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
 from localidades_api.database.queries.places import PARENTS
+from localidades_api.errors import DatabaseUnavailableError
 
 LineFormat = Literal["csv", "ndjson", "geojson"]
 
@@ -95,39 +96,49 @@ def _cell(sql: str, kind: Kind) -> str:
 _SHEET_ROW = _sheet_row()
 
 
-async def list_lines(
-    database: Database, release: Release, positions: Sequence[int], format_: LineFormat
-) -> tuple[int, bytes]:
-    """Return how many localities are at these positions, and their lines in UTF-8."""
+async def list_lines(database: Database, release: Release, positions: Sequence[int], format_: LineFormat) -> bytes:
+    """Return the lines of the localities at these positions, in UTF-8; raise as `list_records` does."""
     line, between = _LINES[format_]
     chosen, parameters = at_positions(positions)
-    lines, parameters = f"{line}, :between ORDER BY l.position", {**parameters, "between": between}
-    return await _join(database, release, lines, f"{_FROM} {chosen}", parameters)
+    lines = f"{line}, :between ORDER BY l.position"
+    return await _join(database, release, positions, lines, f"{_FROM} {chosen}", {**parameters, "between": between})
 
 
-async def list_sheet_rows(
-    database: Database, release: Release, positions: Sequence[int], after: int
-) -> tuple[int, bytes]:
-    """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
+async def list_sheet_rows(database: Database, release: Release, positions: Sequence[int], after: int) -> bytes:
+    """Return the rows of a sheet below row `after`, in UTF-8; raise as `list_records` does."""
     chosen, parameters = at_positions(positions)
     numbered = f"FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows"
-    return await _join(database, release, "line, '' ORDER BY position", numbered, {**parameters, "after": after})
+    lines = "line, '' ORDER BY position"
+    return await _join(database, release, positions, lines, numbered, {**parameters, "after": after})
 
 
 async def _join(
-    database: Database, release: Release, lines: str, source: str, parameters: Mapping[str, object]
-) -> tuple[int, bytes]:
-    """Return the number of rows and their lines, joined by Postgres."""
+    database: Database,
+    release: Release,
+    positions: Sequence[int],
+    lines: str,
+    source: str,
+    parameters: Mapping[str, object],
+) -> bytes:
+    """Return lines joined by Postgres."""
     joined = f"coalesce(convert_to(string_agg({lines}), 'UTF8'), '')"
     statement = text(f"SELECT count(*) AS quantity, {joined} AS lines {source}")
     [row] = await database.fetch_from(release, statement, parameters)
-    return row.quantity, bytes(row.lines)
+    _check_whole(row.quantity, positions)
+    return bytes(row.lines)
+
+
+def _check_whole(count: int, positions: Sequence[int]) -> None:
+    if count != len(positions):
+        raise DatabaseUnavailableError(f"The database returned {count} of {len(positions)} records.")
 
 
 async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
-    """Return the localities at these positions, with every column."""
+    """Return the localities at these positions, with every column; raise DatabaseUnavailableError if any is missing."""
     chosen, parameters = at_positions(positions)
-    return await database.fetch_from(release, text(f"{_RECORDS} {chosen} ORDER BY l.position"), parameters)
+    rows = await database.fetch_from(release, text(f"{_RECORDS} {chosen} ORDER BY l.position"), parameters)
+    _check_whole(len(rows), positions)
+    return rows
 
 
 async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:

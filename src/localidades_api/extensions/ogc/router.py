@@ -39,7 +39,6 @@ from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_largest_seats, list_seats
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.downloads import list_lines
-from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidParametersError, NotAcceptableError
 from localidades_api.html.renderer import HTML, JSON, select_renderer
 from localidades_api.http.negotiation import CODINGS
@@ -450,9 +449,8 @@ async def list_locality_features(
     builder = await _FeatureAnswer.begin(request, query, releases)
     found = await _find_localities(positions, builder.release, query)
     page, last = query.page_of(found)
-    count, features = await list_lines(database, builder.release, page, "geojson") if page else (0, b"")
-    check_whole(count, page)
-    return await builder.answer_page("localidades", len(found), count, features, last)
+    features = await list_lines(database, builder.release, page, "geojson") if page else b""
+    return await builder.answer_page("localidades", len(found), len(page), features, last)
 
 
 async def _find_localities(positions: PositionCache, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
@@ -479,8 +477,7 @@ async def get_locality_feature(
     found = await positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not found:
         return await refuse_unknown(repository, localities, builder.release, id)
-    count, feature = await list_lines(repository.database, builder.release, found, "geojson")
-    check_whole(count, found)
+    feature = await list_lines(repository.database, builder.release, found, "geojson")
     return await builder.answer_feature("localidades", id, feature)
 
 

@@ -49,7 +49,7 @@ async def test_page_names_its_picture_if_there_is_a_public_address(
 
 EVERY = [
     *PAGES,
-    *(f"/{name}?format=api" for name in ("map", "match", "docs", "redoc", "help", "problems", "wscatgeo/", "ogc/")),
+    *(f"/{name}?format=api" for name in ("map", "match", "docs", "redoc", "help", "problems", "ogc/")),
     *(f"/help/{name}?format=api" for name in GUIDES),
 ]
 

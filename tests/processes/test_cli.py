@@ -227,7 +227,7 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
     [
         "postgresql+asyncpg://{user}:p%40ss@/{name}?host={folder}&port={port}",
         "postgresql:///{name}?user={user}&host={folder}&port={port}&sslmode=prefer",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&ssl=disable&gssencmode=disable",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&sslmode=disable&gssencmode=disable",
         "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
         "postgresql://{user}@/{name}?host=/nowhere&host={folder}&port={port}",
         "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",

@@ -175,7 +175,6 @@ async def _withdraw_oldest(connection: AsyncConnection, keep: int) -> None:
 
 
 async def _wait_for_readers(connection: AsyncConnection, grace: float) -> None:
-    """Wait until the newest mark is `grace` seconds old."""
     since = await connection.scalar(
         text("SELECT extract(epoch FROM clock_timestamp() - max(retired_at))::float8 FROM releases")
     )

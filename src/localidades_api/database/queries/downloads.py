@@ -36,7 +36,6 @@ def _csv() -> str:
 
 
 def _excel() -> str:
-    """Write a line of CSV for spreadsheets."""
     return _joined(
         key_as_formula(column.sql)
         if column.kind == "key"
@@ -138,7 +137,6 @@ async def list_sheet_rows(
 async def _join(
     database: Database, release: Release, lines: str, source: str, parameters: Mapping[str, object]
 ) -> tuple[int, bytes]:
-    """Return the number of rows and their lines, joined by Postgres."""
     joined = f"coalesce(convert_to(string_agg({lines}), 'UTF8'), '')"
     statement = text(f"SELECT count(*) AS quantity, {joined} AS lines {source}")
     [row] = await database.fetch_from(release, statement, parameters)

@@ -76,7 +76,7 @@ async def _lifespan(
         )
         RouteTable.build(app)  # else FastAPI prepares its routes in the first request, which takes a tenth of a second
         if in_background:
-            endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
+            endless = poller.run(settings.release_poll), sampler.run()
             await stack.enter_async_context(_running(*endless))
         yield {"direct_responses": _direct_responses(app, settings, limit)}
 

@@ -46,7 +46,6 @@ def default_data_dir() -> Path:
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """Return whether everybody can enter a folder, which may be missing, and those above it."""
     return all(path.stat().st_mode & stat.S_IXOTH for path in (folder, *folder.parents) if path.exists())
 
 
@@ -61,7 +60,6 @@ def _expand(given: object) -> object:
 
 
 def _split(given: object) -> object:
-    """Split a list of one variable at its commas."""
     return tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
 
 

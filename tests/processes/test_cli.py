@@ -222,7 +222,7 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
     "spelling",
     [
         "postgresql+asyncpg://{user}:p%40ss@/{name}?host={folder}&port={port}",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&ssl=disable&gssencmode=disable",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&sslmode=disable&gssencmode=disable",
         "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
         "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",
         "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",

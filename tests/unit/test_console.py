@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -96,12 +95,12 @@ def test_error_ends_a_command_with_its_code_and_sentence(
 # -- Progress
 
 
-def test_lines_have_a_step_then_its_amount_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_line_for_each_step_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     monkeypatch.setattr(progress_display, "console", StderrConsole(file=file, highlight=False, soft_wrap=True))
     with show_progress() as progress:
-        for step, amount in ((ImportStep.FETCH, 500_000), (ImportStep.READ, 3)):
+        for step in (ImportStep.FETCH, ImportStep.READ):
             progress.begin(step)
             progress.expect(2_000_000)
-            progress.advance(amount)
-    assert re.match(r"fetching the file\n  500,000 bytes \([0-9,]+/s\)\nreading rows\n", file.getvalue())
+            progress.advance(3)
+    assert file.getvalue() == "fetching the file\nreading rows\n"

@@ -90,7 +90,6 @@ def test_failure_of_a_program_is_explained(tmp_path: Path, script: str, sentence
         ("\n \n", ""),
         ("one\ntwo.\n", "two."),
         ("2026-01-01 00:00:00 UTC [7] FATAL:  no room\nLOG:  the end\n", "no room."),
-        ("[7] LOG:  invalid value\n[7] FATAL:  file contains errors\n", "invalid value; file contains errors."),
         ("FATAL:  file contains errors", "file contains errors."),
         (f"FATAL:  {os.strerror(errno.ENOSPC)}\nFATAL:  another", DISK_FULL),
         ("ERROR:  first\nERROR:  second\nHINT:  none", "second."),

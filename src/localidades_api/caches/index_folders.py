@@ -8,8 +8,10 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, BinaryIO, Literal
@@ -62,18 +64,11 @@ class OpenIndex:
         self.names = NameIndex(folder)
         self._users = 0
         self._is_closing = False
-        self.read_ahead()
-
-    def read_ahead(self) -> None:
-        """Read every file, so that it is in memory: otherwise suggestions wait for the disk. The folder is in use."""
-        piece = bytearray(_PIECE)
         with suppress(OSError):  # the folder has been removed
-            os.utime(self.folder)
-            for path in self.folder.rglob("*"):
-                if path.is_file():
-                    with path.open("rb", buffering=0) as file:
-                        while file.readinto(piece):
-                            pass
+            os.utime(folder)
+            for path in filter(Path.is_file, folder.rglob("*")):
+                with path.open("rb") as file:  # so that it is in memory: otherwise suggestions wait for the disk
+                    deque(iter(partial(file.read, _PIECE), b""), maxlen=0)
 
     @contextmanager
     def used(self) -> Iterator[NameIndex]:

@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -29,7 +28,6 @@ from localidades_api.releases.tracker import ReleaseTracker
 _log = logging.getLogger(__name__)
 
 _MAX_OPEN = 3  # indexes per process: of the served release and of others in requests
-_READ_INTERVAL = 60.0  # seconds; reading from memory takes nine milliseconds of a thread
 _RETRY_INTERVAL = 10.0  # seconds after a failure
 
 
@@ -48,7 +46,6 @@ class NameIndexes:
         self._open: dict[Release, OpenIndex] = {}  # the last opened one is at the end
         self._opening: SingleFlight[Release, None] = SingleFlight()
         self._failed_at: dict[Release, float] = {}
-        self._refused: Counter[Release] = Counter()  # searches, since they began to be refused
 
     async def get(self, release: Release) -> NameIndex:
         """Return a release's index for immediate use; raise SearchUnavailableError if it isn't there in time."""
@@ -61,7 +58,6 @@ class NameIndexes:
             yield index
 
     async def _ready(self, release: Release) -> OpenIndex:
-        """Return an open index; count a search that is refused, and log the first, as `_find_index` logs the end."""
         with suppress(TimeoutError, SearchUnavailableError):
             async with asyncio.timeout(self._timeout - already_waited.get()):
                 await self.prepare(release)
@@ -69,9 +65,6 @@ class NameIndexes:
             return self._open[release]
         is_refused.set(True)
         COUNTERS.refused[SearchUnavailableError.slug] += 1
-        self._refused[release] += 1
-        if self._refused[release] == 1:
-            _log.warning("The names of release %s are not here yet: searches in it are refused.", release.name)
         raise SearchUnavailableError
 
     def held(self, release: Release) -> NameIndex | None:
@@ -108,8 +101,6 @@ class NameIndexes:
             raise SearchUnavailableError from error
         self._failed_at.pop(release, None)
         self._open[release] = index
-        if refused := self._refused.pop(release, 0):
-            _log.warning("The names of release %s are here: %d searches were refused.", release.name, refused)
         self.close_surplus()
 
     async def _find_index(self, release: Release) -> OpenIndex:
@@ -153,13 +144,6 @@ class NameIndexes:
             is_removed = release not in self._releases.every
             if release != self._releases.served and (release in surplus or is_removed):
                 self._open.pop(release).close()
-
-    async def keep_in_memory(self) -> None:
-        """Read the open indexes once a minute: otherwise the system reuses their memory after a long silence."""
-        while True:
-            for index in list(self._open.values()):
-                await asyncio.to_thread(index.read_ahead)
-            await asyncio.sleep(_READ_INTERVAL)
 
     async def close(self) -> None:
         """Close every index; the folders stay for the next start."""

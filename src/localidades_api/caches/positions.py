@@ -104,7 +104,6 @@ class PositionCache:
         among: Sequence[int] | None = None,
         first: Sequence[int] = (),
     ) -> "array[int]":
-        """Return the positions of a selection; those in `first` come before the others."""
         release, sort, arrays = selection.release, selection.sort, self._arrays_of(selection)
         if sort == DEFAULT_SORT:
             return await arrays.get(selection, lambda: self._repository.find_positions(release, filters, sort, among))

@@ -7,6 +7,8 @@ together. It is served after some seconds even if that fails: its publisher may 
 import asyncio
 import logging
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache, ReleasePages
@@ -30,11 +32,10 @@ class ReleasePoller:
         self._releases = releases
         self._pages = pages
         self._names = names
-        self._fetching: tuple[Release, asyncio.Task[None]] | None = None
+        self._running: dict[str, tuple[object, asyncio.Task[None]]] = {}  # by kind, what it works on
         self._awaited: tuple[Release | None, float] = (None, 0.0)  # what is to be served, at that time in any case
         self._is_database_away = False
         self._highest_served_id = 0
-        self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
 
     async def run(self, interval: float) -> None:
         """Poll every `interval` seconds until cancelled.
@@ -50,9 +51,8 @@ class ReleasePoller:
                     FAULTS.report(error, "Can't read the current release", traceback=True)
                 await asyncio.sleep(interval)
         finally:
-            self._cancel_warming()
-            if self._fetching:
-                self._fetching[1].cancel()
+            for _, task in self._running.values():
+                task.cancel()
 
     async def _poll(self) -> None:
         """Read the newest release, and log when the database becomes unavailable and available again."""
@@ -93,23 +93,24 @@ class ReleasePoller:
         self._highest_served_id = max(self._highest_served_id, release.id)
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
-        """Start to fetch a release's pages unless they are cached or being fetched; retry after a failure."""
         if not self._pages.limit or pages.is_warm:
             return None
-        if self._warming and self._warming[0] is pages and not self._warming[1].done():
-            return self._warming[1]
-        self._cancel_warming()
-        task = asyncio.create_task(self._fill(pages))
-        self._warming = (pages, task)
-        return task
+        return self._start("pages", pages, self._fill(pages))
 
     def _fetch_names(self, release: Release) -> "asyncio.Task[None] | None":
-        """Start to fetch a release's index unless it is open or being fetched; retry after a failure."""
-        if self._names.held(release):
-            return None
-        if self._fetching is None or self._fetching[0] != release or self._fetching[1].done():
-            self._fetching = (release, asyncio.create_task(self._prepare_names(release)))
-        return self._fetching[1]
+        return None if self._names.held(release) else self._start("names", release, self._prepare_names(release))
+
+    def _start(self, kind: str, subject: object, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Start work on a subject in place of that on another, unless it is running; after a failure, again."""
+        running = self._running.get(kind)
+        if running and running[0] == subject and not running[1].done():
+            work.close()
+            return running[1]
+        if running:
+            running[1].cancel()
+        task = asyncio.create_task(work)
+        self._running[kind] = (subject, task)
+        return task
 
     async def _prepare_names(self, release: Release) -> None:
         try:
@@ -118,10 +119,6 @@ class ReleasePoller:
             pass  # its cause has been logged
         except Exception as error:  # noqa: BLE001  # the next poll tries again
             FAULTS.report(error, "Can't fetch the names of release %s: %s", release.name, error, traceback=True)
-
-    def _cancel_warming(self) -> None:
-        if self._warming:
-            self._warming[1].cancel()
 
     async def _fill(self, pages: ReleasePages) -> None:
         name, total = pages.release.name, pages.release.total_pages

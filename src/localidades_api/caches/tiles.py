@@ -108,7 +108,6 @@ def encode_tile(content: TileContent) -> bytes:
 
 
 def _encode_places(places: Sequence[TilePlace], limit: int) -> tuple[bytes, bool]:
-    """Return a layer of at most `limit` bytes, and True if all places are in it."""
     layer = PointLayer("places", EXTENT, limit)
     is_whole = all(layer.add(place.id, place.x, place.y, _properties(place)) for place in places)
     return layer.encode(), is_whole

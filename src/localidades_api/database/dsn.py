@@ -12,21 +12,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from localidades_api.errors import ConfigurationError
 
 # Options of other drivers and hosting services; asyncpg would send them to the server as settings.
-_FOREIGN_OPTIONS = frozenset(
-    {
-        "channel_binding",
-        "client_encoding",
-        "connection_limit",
-        "gssencmode",
-        "keepalives",
-        "keepalives_count",
-        "keepalives_idle",
-        "keepalives_interval",
-        "load_balance_hosts",
-        "pool_timeout",
-        "prepared_statement_cache_size",
-        "schema",
-    }
+_FOREIGN_OPTION = re.compile(
+    "channel_binding|client_encoding|gssencmode|keepalives.*|load_balance_hosts"  # libpq's
+    "|connection_limit|pool_timeout|schema"  # Prisma's
 )
 _ADDRESS = re.compile(
     r"postgres(ql)?(\+[^:/?#]*)?://(?P<account>[^/?#]*@)?(?P<hosts>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(#.*)?",
@@ -34,7 +22,6 @@ _ADDRESS = re.compile(
 )
 EXAMPLE = "postgresql://user:password@host:5432/database"
 NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {EXAMPLE}"
-_TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _CHOICES = {
     "pgbouncer": ("false", "true"),
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
@@ -59,8 +46,8 @@ class Dsn:
     def parse(cls, url: str) -> Self:
         """Read any common spelling of a Postgres URL.
 
-        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
-        libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
+        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; several hosts in libpq's spelling or
+        SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
         Raises ConfigurationError for what asyncpg would report as a fault of the server, or not at all; it checks the
         rest when it connects. The message does not have the address, which may hold a password.
         """
@@ -73,10 +60,10 @@ class Dsn:
         for name, value in parse_qsl(parts["query"] or "", keep_blank_values=True):
             if name == "host":
                 hosts.append(value)
-            elif name in _TIMEOUT_OPTIONS:
-                connect_timeout = _seconds(name, value)
-            elif name not in _FOREIGN_OPTIONS:
-                options["sslmode" if name == "ssl" else name] = value
+            elif name == "connect_timeout":
+                connect_timeout = _seconds(value)
+            elif not _FOREIGN_OPTION.fullmatch(name):
+                options[name] = value
         _add_variables(options)
         _check_certificates(options)
         is_pooled = options.pop("pgbouncer", "") == "true"
@@ -118,12 +105,12 @@ def _checked(host: str) -> str:
     return host
 
 
-def _seconds(name: str, value: str) -> float | None:
+def _seconds(value: str) -> float | None:
     """Return the seconds; None is the default timeout, for values that libpq reads as no timeout."""
     try:
         seconds = float(value)
     except ValueError:
-        raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
+        raise ConfigurationError("DATABASE_URL: connect_timeout must be a number of seconds") from None
     return seconds if 0 < seconds < math.inf else None
 
 

@@ -134,7 +134,6 @@ class Database:
 
     @contextmanager
     def _lend(self) -> Iterator[Connection]:
-        """Lend a connection as `connect` does, within a greenlet."""
         with _translate_errors():
             self.waiting += 1
             try:

@@ -98,6 +98,5 @@ def refuse_broken_letters(catalogue: CatalogueRecords) -> None:
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    """Return names as a list in words; of many, the first two and the number of the others."""
     shown = [*names] if len(names) <= _MAX_NAMED else [*names[: _MAX_NAMED - 1], f"{len(names) - _MAX_NAMED + 1} more"]
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -139,7 +139,6 @@ def open_catalogue(file: Source) -> Iterator[CatalogueText]:
 
 @contextmanager
 def _translate_damage() -> Iterator[None]:
-    """Turn the errors of a damaged file into CatalogueError."""
     try:
         yield
     except _DAMAGE as error:

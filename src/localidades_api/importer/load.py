@@ -159,7 +159,6 @@ async def _constrain(connection: AsyncConnection, partition: str, release_id: in
 
 
 async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: CatalogueRecords) -> None:
-    """Compare the count and the positions in the table with the records."""
     count, first, last = (
         await connection.execute(text(f"SELECT count(*), min(position), max(position) FROM {partition}"))
     ).one()

@@ -184,7 +184,6 @@ def _fetch(address: str, progress: StepProgress) -> Iterator[bytes]:
 
 @contextmanager
 def _open_response(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
-    """Request a file, follow redirects, and lend the response."""
     from localidades_api.client.network import NetworkSettingsError, open_client  # noqa: PLC0415  # it imports httpx
 
     hooks = {"response": [_check_response]}

@@ -6,11 +6,6 @@ from enum import StrEnum
 class Step(StrEnum):
     """A step of long-running work; its value is the text that is shown."""
 
-    @property
-    def unit(self) -> str:
-        """The unit of its amounts."""
-        return "rows"
-
 
 class ImportStep(Step):
     """The steps of an import, in order."""
@@ -24,11 +19,6 @@ class ImportStep(Step):
     COMPARE = "comparing with the current release"
     PUBLISH = "publishing"
     DONE = "published"
-
-    @property
-    def unit(self) -> str:
-        """The unit of its amounts."""
-        return "bytes" if self is ImportStep.FETCH else "rows"
 
 
 class StepProgress:

@@ -1,23 +1,13 @@
-"""Shows the progress of long-running work on stderr: a bar on a terminal, plain lines elsewhere."""
+"""Shows the progress of long-running work on stderr: a bar on a terminal, a line for each step elsewhere."""
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from localidades_api.observability.progress import Step, StepProgress
 
@@ -50,10 +40,11 @@ def redirect_to_devnull(stream: IO[str] | None) -> None:
 
 @contextmanager
 def show_progress() -> Iterator[StepProgress]:
-    """Show progress on stderr: a bar on a terminal, plain lines elsewhere."""
+    """Show progress on stderr: a bar on a terminal, a line for each step elsewhere."""
     # FORCE_COLOR makes rich treat a file as a terminal. Colours are fine there, but a bar is not.
     if console.is_interactive and console.file.isatty():
-        progress = Progress(console=console, transient=True, expand=True)
+        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn()
+        progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True, expand=True)
         try:
             yield _ProgressBar(progress)
         finally:
@@ -63,41 +54,22 @@ def show_progress() -> Iterator[StepProgress]:
 
 
 class _ProgressBar(StepProgress):
-    """A progress bar. It shows the elapsed time of a step, then amounts and the remaining time once they are known."""
-
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=None)
 
     def begin(self, step: Step) -> None:
-        bar = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None))
-        amounts = (DownloadColumn(),) if step.unit == "bytes" else (MofNCompleteColumn(), TextColumn(step.unit))
-        self._counting = (*bar, *amounts, TimeRemainingColumn(compact=True))
-        self._progress.columns = (*bar, TimeElapsedColumn())
-        self._progress.remove_task(self._task)
         self._progress.start()  # now, so that nothing is shown for work that needed no step
+        self._progress.remove_task(self._task)
         self._task = self._progress.add_task(step.value, total=None)
 
     def expect(self, amount: int) -> None:
         self._progress.update(self._task, total=amount)
 
     def advance(self, amount: int) -> None:
-        self._progress.columns = self._counting
         self._progress.advance(self._task, amount)
 
 
 class _ProgressLines(StepProgress):
-    """Prints a line when a step begins, and one with its amount and rate when it ends."""
-
-    def __init__(self) -> None:
-        self._unit, self._amount, self._began = "", 0, 0.0
-
     def begin(self, step: Step) -> None:
-        if self._amount:
-            rate = self._amount / max(time.perf_counter() - self._began, 1e-6)
-            console.print(f"  {self._amount:,} {self._unit} ({rate:,.0f}/s)", markup=False)
         console.print(step.value, markup=False)
-        self._unit, self._amount, self._began = step.unit, 0, time.perf_counter()
-
-    def advance(self, amount: int) -> None:
-        self._amount += amount

@@ -93,7 +93,6 @@ class SharedMetrics:
         return True
 
     def _read(self, place: int) -> _Record | None:
-        """Return the last record of a place, or None if no worker has taken it yet."""
         halves = [self._read_half(self._offset(place, number)) for number in (0, 1)]
         return max((half for half in halves if half), key=lambda record: record.number, default=None)
 

@@ -70,7 +70,6 @@ async def complete_comparisons(connection: AsyncConnection) -> None:
 
 
 async def _compare(connection: AsyncConnection, previous_id: int, release_id: int) -> Mapping[str, int]:
-    """Compare two releases, store what changed, and return the counts."""
     changes, counts = await compare_releases(connection, previous_id, release_id)
     values = {"previous_id": previous_id, **counts, "changes_since": previous_id, "changes": changes}
     added = insert(comparisons).values(release_id=release_id, **values)

@@ -5,9 +5,10 @@ finds what an interrupted one has left, and finishes it first (docs/decisions/re
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -61,11 +62,7 @@ async def retire_release(database: Database, name: str, progress: StepProgress, 
     `grace` is the seconds until every process of the service has noticed that the release is withdrawn.
     Raises ReleaseError, ImportRunningError or DatabaseUnavailableError.
     """
-    async with _session(database) as connection:
-        progress.begin(RetirementStep.MARK)
-        async with _lock_pointer(connection):
-            await _withdraw(connection, name)
-        return await _remove_marked(connection, progress, grace)
+    return await _retire(database, partial(_withdraw, name=name), progress, grace)
 
 
 async def retire_oldest(database: Database, keep: int, progress: StepProgress, *, grace: float) -> list[str]:
@@ -73,11 +70,7 @@ async def retire_oldest(database: Database, keep: int, progress: StepProgress, *
 
     The newest are those that were imported last.
     """
-    async with _session(database) as connection:
-        progress.begin(RetirementStep.MARK)
-        async with _lock_pointer(connection):
-            await _withdraw_oldest(connection, keep)
-        return await _remove_marked(connection, progress, grace)
+    return await _retire(database, partial(_withdraw_oldest, keep=keep), progress, grace)
 
 
 async def finish_retirements(database: Database, progress: StepProgress, *, grace: float) -> list[str]:
@@ -85,8 +78,7 @@ async def finish_retirements(database: Database, progress: StepProgress, *, grac
 
     Raises ImportRunningError or DatabaseUnavailableError; the next run continues.
     """
-    async with _session(database) as connection:
-        return await _remove_marked(connection, progress, grace)
+    return await _retire(database, None, progress, grace)
 
 
 async def withdraw_demo(connection: AsyncConnection) -> bool:
@@ -112,34 +104,37 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
             await connection.invalidate()  # ends the session, its limits, and its lock if something failed
 
 
-async def _remove_marked(connection: AsyncConnection, progress: StepProgress, grace: float) -> list[str]:
-    if not await _list_marked(connection):
-        return []
-    progress.begin(RetirementStep.COMPARE)
-    await complete_comparisons(connection)
-    progress.begin(RetirementStep.WAIT)
-    await _wait_for_readers(connection, grace)
-    retired = [await _remove(connection, marked, progress) for marked in await _list_marked(connection)]
-    progress.begin(RetirementStep.DONE)
-    return retired
+async def _retire(
+    database: Database,
+    withdraw: Callable[[AsyncConnection], Awaitable[None]] | None,
+    progress: StepProgress,
+    grace: float,
+) -> list[str]:
+    async with _session(database) as connection:
+        if withdraw:
+            progress.begin(RetirementStep.MARK)
+            # The pointer lock keeps a release from becoming the current one; an error ends the session and the lock.
+            await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": POINTER_LOCK})
+            await withdraw(connection)
+            await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": POINTER_LOCK})
+        if not await _list_marked(connection):
+            return []
+        progress.begin(RetirementStep.COMPARE)
+        await complete_comparisons(connection)
+        progress.begin(RetirementStep.WAIT)
+        await _wait_for_readers(connection, grace)
+        retired = [await _remove(connection, marked, progress) for marked in await _list_marked(connection)]
+        progress.begin(RetirementStep.DONE)
+        return retired
 
 
 async def _lock_imports(connection: AsyncConnection) -> None:
-    """Set the limits of this session and take the import lock; raise ImportRunningError if it is held."""
     for setting, value in _LIMITS.items():
         await connection.execute(
             text("SELECT set_config(:setting, :value, false)"), {"setting": setting, "value": value}
         )
     if not await connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": IMPORT_LOCK}):
         raise ImportRunningError
-
-
-@asynccontextmanager
-async def _lock_pointer(connection: AsyncConnection) -> AsyncIterator[None]:
-    """Hold the pointer lock, so that no release is withdrawn while it becomes the current one."""
-    await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": POINTER_LOCK})
-    yield  # an error ends the session, and with it the lock
-    await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": POINTER_LOCK})
 
 
 async def _withdraw(connection: AsyncConnection, name: str) -> None:
@@ -166,7 +161,6 @@ async def _withdraw(connection: AsyncConnection, name: str) -> None:
 
 
 async def _withdraw_oldest(connection: AsyncConnection, keep: int) -> None:
-    """Withdraw all releases but the `keep` newest, the current one and the demo from readers."""
     await connection.execute(
         text(
             """
@@ -181,7 +175,6 @@ async def _withdraw_oldest(connection: AsyncConnection, keep: int) -> None:
 
 
 async def _wait_for_readers(connection: AsyncConnection, grace: float) -> None:
-    """Wait until the newest mark is `grace` seconds old."""
     since = await connection.scalar(
         text("SELECT extract(epoch FROM clock_timestamp() - max(retired_at))::float8 FROM releases")
     )

@@ -110,11 +110,8 @@ def find_reason(text: str) -> str:
     if os.strerror(errno.ENOSPC) in text:
         return DISK_FULL
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [number for number, line in enumerate(lines) if _ERROR_LINE.search(line)]
-    last = errors[-1] if errors else len(lines) - 1
-    # The last line may only report that a file contains errors; the line before has the error.
-    first = last - 1 if last > 0 and "contains errors" in lines[last] else last
-    return "; ".join(_PREFIX.sub("", line).rstrip(".") for line in lines[first : last + 1]) + "." if lines else ""
+    errors = list(filter(_ERROR_LINE.search, lines)) or lines
+    return _PREFIX.sub("", errors[-1]).rstrip(".") + "." if errors else ""
 
 
 def make_reachable(folder: Path, data_dir: Path, account: Account | None) -> Path:

@@ -82,7 +82,6 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
 
 @contextmanager
 def _translate_system_errors(data_dir: Path) -> Iterator[None]:
-    """Turn errors of the system into EmbeddedPostgresError, with a remedy."""
     try:
         yield
     except OSError as error:
@@ -171,7 +170,6 @@ def _run_watchdog(data_dir: Path, arguments: list[str]) -> bool:
 
 
 def _open_log(data_dir: Path) -> int:
-    """Open the log of the server for appending; rotate a large one."""
     path = data_dir / "postgres.log"
     if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
         path.replace(data_dir / "postgres.log.1")

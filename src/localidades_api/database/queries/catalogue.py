@@ -119,7 +119,6 @@ def _in_order(sort: Sort) -> Select[bytes | None]:
 
 @lru_cache
 def _list(record: str, chosen: str, order: str) -> TextClause:
-    """Select localities as JSON text, without the brackets."""
     return text(
         f"""
         SELECT coalesce(string_agg({record}, ',' ORDER BY {order}), '')

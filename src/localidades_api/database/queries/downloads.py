@@ -120,7 +120,6 @@ async def _join(
     source: str,
     parameters: Mapping[str, object],
 ) -> bytes:
-    """Return lines joined by Postgres."""
     joined = f"coalesce(convert_to(string_agg({lines}), 'UTF8'), '')"
     statement = text(f"SELECT count(*) AS quantity, {joined} AS lines {source}")
     [row] = await database.fetch_from(release, statement, parameters)

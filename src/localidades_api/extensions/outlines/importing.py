@@ -62,11 +62,6 @@ class OutlineStep(Step):
     COPY = "copying outlines"
     PUBLISH = "publishing"
 
-    @property
-    def unit(self) -> str:
-        """The unit of its amounts."""
-        return "estados" if self is OutlineStep.FETCH else "outlines"
-
 
 class OutlineReport(NamedTuple):
     """The result of an import: how many municipios, and the keys that a person may want to look at."""

@@ -290,7 +290,6 @@ REFUSED = {
     ),
     "no localities": as_inegi([]),
     "^The file is an Excel workbook: save its sheet as CSV": workbook_of(*TABLE),
-    "^The file is an R data file": gzip.compress(b"RDX3\nX\n\0\0\0\x03"),
     "^The file is not text, or is UTF-16": as_inegi(encoding="utf-16"),
 }
 

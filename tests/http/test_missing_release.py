@@ -37,7 +37,7 @@ ARGUMENTS: Mapping[str, object] = {
     "at": range(1, 5), "positions": range(1, 5), "after": 1, "limit": 5, "most": 10, "format_": "csv",
     "filters": LocalityFilters(municipio_id=MUNICIPIO), "table": localities, "frame": Frame(0, 0, 64, 64, 64),
     "tile": Tile(0, 0, 0), "lat": 21.88, "lon": -102.29, "points": [(21.88, -102.29)],
-    "version": "v2", "level": "mgem", "words": "municipio",
+    "version": "v2", "level": "mgem", "words": "municipio", "by": "estado",
 }  # fmt: skip
 OTHERWISE: Mapping[str, Mapping[str, object]] = {
     "get_state": {"id_": ESTADO}, "list_largest_seats": {"ids": [ESTADO]}, "list_homonyms": {"id_": HOMONYM},

@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -13,9 +13,10 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api.declarations import CACHEABLE
-from localidades_api.api.params import CountsQuery
+from localidades_api.api.params import NegotiatedQuery, ReleaseParam
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, NamesDep, PositionsDep, ReleasesDep
+from localidades_api.catalogue.filters import LocalityFilters, Omittable
 from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.database.queries.counts import SIZES, Group, count_localities
 from localidades_api.downloads.formats import FILE_TYPES
@@ -32,6 +33,21 @@ _NAMES: Mapping[str, Mapping[Any, str]] = {
         SIZES[-1]: f"{SIZES[-1]:,} y más",
     },
 }
+
+
+class CountsQuery(LocalityFilters, NegotiatedQuery):
+    """The parameters of counts: the filters of the list, and what is counted by."""
+
+    by: Group = Field(
+        default="estado",
+        description="What localities are counted by: their `municipio` or `estado`, their `ambito`, or their size in"
+        " INEGI's classes (`tamano`).",
+        examples=["municipio"],
+    )
+    format: Omittable[Literal["json", "api", "csv"]] = Field(
+        default=None, description="Representation, which overrides the Accept header.", examples=["json"]
+    )
+    release: ReleaseParam = None
 
 
 class LocalityCount(BaseModel):

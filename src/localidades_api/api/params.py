@@ -30,7 +30,6 @@ from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize, Paging
 from localidades_api.catalogue.schemas import ChangeKind
-from localidades_api.database.queries.counts import Group
 from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import renderer
@@ -63,15 +62,21 @@ class LanguageQuery(StrictQuery):
     lang: LanguageParam = None
 
 
-class RepresentationQuery(StrictQuery):
-    """The parameters of every resource."""
+class NegotiatedQuery(StrictQuery):
+    """The parameters of a resource with several representations, which `format` of a subclass names."""
+
+    format: Omittable[str] = None
+    lang: LanguageParam = None
+
+
+class RepresentationQuery(NegotiatedQuery):
+    """The parameters of every resource that is JSON and a page."""
 
     format: Omittable[Format] = Field(
         default=None,
         description="Representation, which overrides the Accept header. `api` is the browsable page.",
         examples=["json"],
     )
-    lang: LanguageParam = None
 
 
 class ReleaseQuery(RepresentationQuery):
@@ -83,7 +88,7 @@ class ReleaseQuery(RepresentationQuery):
 _OF_EACH_LINK = {"page", "page_size", "format", "lang", "release"}
 
 
-class PagedQuery(BaseModel):
+class PagedQuery(NegotiatedQuery):
     """The parameters of a list in pages."""
 
     page: PageNumber = 1
@@ -100,7 +105,7 @@ class PagedQuery(BaseModel):
         return Paging(quantity, self.page, self.page_size, {**pinned, **self.link_parameters}).check()
 
 
-class AreasQuery(PagedQuery, ReleaseQuery):
+class AreasQuery(ReleaseQuery, PagedQuery):
     """The parameters of a list of areas."""
 
     search: AreaSearchParam = None
@@ -121,7 +126,7 @@ class MunicipalitiesQuery(AreasQuery):
     fields: MunicipalityFieldsParam = None
 
 
-class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
+class LocalitiesQuery(LocalityFilters, ReleaseQuery, PagedQuery):
     """The parameters of the list of localities."""
 
     sort: SortParam = DEFAULT_SORT
@@ -213,14 +218,13 @@ class FileQuery(LocalityFilters, StrictQuery):
     release: ReleaseParam = None
 
 
-class ReleasesQuery(PagedQuery, RepresentationQuery):
+class ReleasesQuery(RepresentationQuery, PagedQuery):
     """The parameters of the list of releases."""
 
 
-class ChangesQuery(PagedQuery, StrictQuery):
+class ChangesQuery(PagedQuery):
     """The parameters of a list of changes."""
 
-    lang: LanguageParam = None
     since: NameOfRelease = Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
     change: Omittable[ChangeKind] = Field(default=None, description="Only changes of this kind.", examples=["renamed"])
     estado_id: StateParam = None
@@ -230,22 +234,6 @@ class ChangesQuery(PagedQuery, StrictQuery):
         " or of those on the page that the query names.",
         examples=["json"],
     )
-
-
-class CountsQuery(LocalityFilters, StrictQuery):
-    """The parameters of counts: the filters of the list, and what is counted by."""
-
-    by: Group = Field(
-        default="estado",
-        description="What localities are counted by: their `municipio` or `estado`, their `ambito`, or their size in"
-        " INEGI's classes (`tamano`).",
-        examples=["municipio"],
-    )
-    format: Omittable[Literal["json", "api", "csv"]] = Field(
-        default=None, description="Representation, which overrides the Accept header.", examples=["json"]
-    )
-    lang: LanguageParam = None
-    release: ReleaseParam = None
 
 
 ReleaseName = Annotated[

@@ -11,15 +11,7 @@ from pydantic_core import from_json, to_json
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from localidades_api.api.params import (
-    ChangesQuery,
-    CountsQuery,
-    PagedQuery,
-    ReleaseQuery,
-    ReleasesQuery,
-    RepresentationQuery,
-    parameters_of,
-)
+from localidades_api.api.params import NegotiatedQuery, PagedQuery, ReleaseQuery, parameters_of
 from localidades_api.api.public_address import public_url, public_variant
 from localidades_api.api.redirects import with_query
 from localidades_api.api.route_table import allowed_methods
@@ -47,7 +39,7 @@ class ResponseBuilder:
     """
 
     request: Request
-    query: RepresentationQuery | ChangesQuery | CountsQuery
+    query: NegotiatedQuery
     format: str  # of the representation
     pinned: str | None  # the name of the release, if the request gives it
     is_immutable: bool = False  # the request names every release that the response depends on
@@ -59,7 +51,7 @@ class ResponseBuilder:
     async def begin(
         cls,
         request: Request,
-        query: ReleaseQuery | ReleasesQuery | ChangesQuery | CountsQuery,
+        query: NegotiatedQuery,
         releases: ReleaseTracker,
         *,
         id_: int | None = None,
@@ -82,7 +74,7 @@ class ResponseBuilder:
         return cls(request, query, format_, pinned, pinned is not None, _release=release, _releases=releases)
 
     @classmethod
-    def without_release(cls, request: Request, query: RepresentationQuery) -> Self:
+    def without_release(cls, request: Request, query: NegotiatedQuery) -> Self:
         """Choose the representation of what depends on no release; raise NotAcceptableError if there is none.
 
         The links of a page keep to the release that the query names.
@@ -206,13 +198,11 @@ class ResponseBuilder:
         return HTML.render(view)
 
 
-def _choose_format(
-    request: Request, query: RepresentationQuery | ChangesQuery | CountsQuery, formats: Mapping[str, str] = FORMATS
-) -> str:
+def _choose_format(request: Request, query: NegotiatedQuery, formats: Mapping[str, str] = FORMATS) -> str:
     return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
-def _refuse_on_a_page(query: RepresentationQuery | ChangesQuery | CountsQuery) -> None:
+def _refuse_on_a_page(query: NegotiatedQuery) -> None:
     """Refuse the columns that a query chooses of an HTML page, and redirect to one that shows fewer records.
 
     Temporarily and by a relative address, since the address still returns JSON.

@@ -30,8 +30,6 @@ from localidades_api.names.reading.text import is_filler
 
 # Answers rows as a match does: with an index of names, or a service.
 AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
-# Reads the first rows of a table, if the headers leave something open.
-ReadRows: TypeAlias = Callable[[], Sequence[Sequence[Any]]]
 
 
 class Reading(NamedTuple):
@@ -160,13 +158,18 @@ def require(assignment: Assignment, reading: Reading, headers: Sequence[str]) ->
 
 
 def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
-    """Return a header that was found and that another column has as well; None if there is none."""
-    folded = _fold(headers)
+    """Return a header that was found and that another column has as well; None if there is none.
+
+    Beyond an empty column there may be another list with the same headers.
+    """
+    own = list(headers)[: list(headers).index("") if "" in headers else None]
+    folded = _fold(own)
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
-        if named.get(role) not in headers and named.get(role) == unique(headers)[at]:
+        is_numbered = named.get(role) not in headers and named.get(role) == unique(headers)[at]
+        if at >= len(own) or is_numbered:
             continue
-        if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
+        if (own.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
             return headers[at]
     return None
 
@@ -187,12 +190,10 @@ def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named) -> 
 
 def _find(header: str, headers: Sequence[str], folded: Sequence[str]) -> int | None:
     """Return the index of a header as it is written, folded, or named by `unique`; None if there is none."""
-    if header in headers:
-        return headers.index(header)
-    if (name := fold_header(header)) and name in folded:
-        return folded.index(name)
-    names = unique(headers)
-    return names.index(header) if header in names else None
+    names, name = unique(headers), fold_header(header)
+    if header in names:
+        return names.index(header)
+    return folded.index(name) if name and name in folded else None
 
 
 def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:
@@ -254,9 +255,8 @@ def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
         raise UnreadableBodyError(
             f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
         )
-    if width > 1 and is_state_name(first[-1]):
-        return [*PLACE[: width - 1], PLACE[-1]]
-    return list(PLACE[:width])
+    has_state = width > 1 and is_state_name(first[-1])
+    return [*PLACE[: width - 1], PLACE[-1]] if has_state else list(PLACE[:width])
 
 
 # -- By cells
@@ -279,21 +279,20 @@ _OTHER_PLACES = re.compile(
 _EXACT_DECIMALS = {"latitud": re.compile(r"[0-9]{2}[.,][0-9]{3,}"), "longitud": re.compile(r"-[0-9]{2,3}[.,][0-9]{3,}")}
 
 
-def assign_sampled(headers: Sequence[str], reading: Reading, read_rows: ReadRows) -> Assignment:
+def assign_sampled(headers: Sequence[str], reading: Reading, rows: Sequence[Sequence[Any]]) -> Assignment:
     """Find the column of each role as `assign` does, and by the cells of the first rows where headers don't say it.
 
-    Without what answers them, only columns of degrees are found so.
-
-    Raise UnreadableBodyError also for a list that would be one of estados, with a column of what may be its places.
+    Without what answers them, only columns of degrees are found so. Raise UnreadableBodyError also for a list that
+    would be one of estados, with a column of what may be its places.
     """
     by_headers = assign(headers, reading.roles, reading.named)
     search = _Search(headers, reading, by_headers)
-    found = search.run(read_rows()) if search.is_open else {}
+    found = search.run(rows) if search.is_open else {}
     assignment = assign(headers, reading.roles, reading.named, found) if found else by_headers
     if assignment.kind == "estado" and len(reading.roles.needed) > 1 and not reading.named:
         used = {at for at, _ in assignment.by_role.values()}
         for at, header in enumerate(headers[: begin_of_answers(headers)]):
-            texts = (_text_of(row[at]) for row in read_rows() if at < len(row) and at not in used)
+            texts = (_text_of(row[at]) for row in rows if at < len(row) and at not in used)
             if any(is_worded(text) and not is_state_name(text) for text in texts):
                 raise UnreadableBodyError(
                     f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the"
@@ -313,11 +312,16 @@ def list_unused(assignment: Assignment, headers: Sequence[str], rows: Sequence[S
     for at, name in enumerate(unique(headers)[: begin_of_answers(headers)]):
         texts, folded = [row[at] for row in rows if row[at]], fold_header(headers[at][:MAX_TEXT])
         if at not in used and not _OTHER_PLACES.search(folded):
-            may_be = {"nombre": _share(texts, has_letters) >= _HALF, "estado": _share(texts, is_state_name) == 1}
-            confirmed = {role for role in roles if ROLES.by_name[role].words & {*folded.split("_")}} - {"nombre"}
-            role = next((one for one in open_roles if may_be.get(one) or one in confirmed), None)
-            unused += [{"column": name, "role": role}] if role else []
+            may_have = [role for role in open_roles if _may_have(role, folded, texts)]
+            unused += [{"column": name, "role": role} for role in may_have[:1]]
     return unused
+
+
+def _may_have(role: str, header: str, texts: Sequence[str]) -> bool:
+    if role == "nombre":
+        return _share(texts, has_letters) >= _HALF
+    is_confirmed = not ROLES.by_name[role].words.isdisjoint(header.split("_"))
+    return is_confirmed or (role == "estado" and _share(texts, is_state_name) == 1)
 
 
 class _Search:

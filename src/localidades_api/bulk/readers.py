@@ -20,7 +20,6 @@ from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
     Reading,
-    ReadRows,
     assign,
     assign_sampled,
     columns_without_header,
@@ -71,7 +70,7 @@ def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Ite
 
 
 def read_columns(
-    first: Sequence[str], reading: Reading, *, has_header: bool, read_rows: ReadRows
+    first: Sequence[str], reading: Reading, rows: Sequence[Sequence[str]], *, has_header: bool
 ) -> tuple[list[str], Assignment]:
     """Return the headers of a table, and the column of each role.
 
@@ -81,7 +80,7 @@ def read_columns(
     columns, own = list(first), reading if has_header else reading._replace(named={})
     try:
         if has_header:
-            assignment = assign_sampled(columns, reading, read_rows)
+            assignment = assign_sampled(columns, reading, rows)
         else:
             columns = columns_without_header(first, reading.named)
             assignment = assign(columns, reading.roles, {})
@@ -90,7 +89,7 @@ def read_columns(
         headers, known = first if has_header else [""] * len(first), dict[str, str]()
         with suppress(UnreadableBodyError):
             known = name_columns(assign(headers, own.roles, own.named), headers)
-        members = _describe_sample(headers[:_MAX_NAMED], known, read_rows())
+        members = _describe_sample(headers[:_MAX_NAMED], known, rows)
         raise UnreadableBodyError(str(error), members=members) from None
     return columns, assignment
 
@@ -280,12 +279,9 @@ class CsvReader(TableReader):
         if heading is None and not is_named and self._delimiter == "," and '"' not in first:
             # People write lines with commas, and some places have no municipio.
             self._delimiter, first_record = None, [first.strip("\r\n")]
-        self.layout.columns, self.assignment = read_columns(
-            first_record,
-            reading._replace(named=heading or reading.named),
-            has_header=self.has_header,
-            read_rows=self._first_rows,
-        )
+        reading = reading._replace(named=heading or reading.named)
+        columns = read_columns(first_record, reading, self._first_rows(), has_header=self.has_header)
+        self.layout.columns, self.assignment = columns
 
     def _first_rows(self) -> list[list[str]]:
         with suppress(UnreadableBodyError):  # whoever reads the rows says so
@@ -417,7 +413,7 @@ class NdjsonReader(RowReader):
         possible = roles._replace(by_name={name: role for name, role in roles.by_name.items() if name not in missing})
         of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
         try:
-            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), lambda: of_shape)
+            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), of_shape)
         except UnreadableBodyError as error:
             raise RowError(str(error)) from error
         if member := repeated(found, members, named):

@@ -189,7 +189,7 @@ class XlsxReader(TableReader):
         reading = self._reading._replace(named=read_heading(header, self._reading) or self._reading.named)
         number = header.number if has_header else 0
         try:
-            columns, assignment = read_columns(header, reading, has_header=has_header, read_rows=lambda: below)
+            columns, assignment = read_columns(header, reading, below, has_header=has_header)
         except UnreadableBodyError as error:
             place |= {"header_row": number, **error.members} if has_header else error.members
             raise UnreadableBodyError(str(error), members=place) from None

@@ -175,7 +175,7 @@ def test_degrees_name_their_columns(hidalgo: NameIndex, places: Table, header: s
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
-def test_keys_name_their_column(hidalgo: NameIndex, places: Table, media_type: MediaType) -> None:
+def test_keys_name_their_column(hidalgo: NameIndex, media_type: MediaType) -> None:
     keys = [f"{hidalgo.place(row).id:09d}" for id_ in hidalgo.areas.municipios for row in hidalgo.layout.block(id_)[1]]
     rows = [(key, f"2026{at % 12 + 1:02}01", PEOPLE[at % len(PEOPLE)]) for at, key in enumerate(keys[:60])]
     found = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)

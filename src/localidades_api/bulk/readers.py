@@ -95,13 +95,14 @@ def read_columns(
 
 
 def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
-    """Return the first records, of a megabyte at most."""
+    """Return the first records, of a megabyte at most, up to one that can't be read: whoever reads the rows says why."""
     first: list[T] = []
     left = MAX_ROW
-    for record in islice(records, SAMPLED_ROWS):
-        if (left := left - length(record)) < 0:
-            break
-        first.append(record)
+    with suppress(UnreadableBodyError):
+        for record in islice(filter(None, records), SAMPLED_ROWS):
+            if (left := left - length(record)) < 0:
+                break
+            first.append(record)
     return first
 
 
@@ -280,13 +281,9 @@ class CsvReader(TableReader):
             # People write lines with commas, and some places have no municipio.
             self._delimiter, first_record = None, [first.strip("\r\n")]
         reading = reading._replace(named=heading or reading.named)
-        columns = read_columns(first_record, reading, self._first_rows(), has_header=self.has_header)
+        rows = sample((record for _, record in self._records()), lambda row: sum(map(len, row)))
+        columns = read_columns(first_record, reading, rows, has_header=self.has_header)
         self.layout.columns, self.assignment = columns
-
-    def _first_rows(self) -> list[list[str]]:
-        with suppress(UnreadableBodyError):  # whoever reads the rows says so
-            return sample((record for _, record in self._records() if record), lambda row: sum(map(len, row)))
-        return []
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         with self._lines() as lines:
@@ -343,6 +340,7 @@ def _fit(record: list[str], width: int) -> str | None:
 
 
 _MAX_SHAPES = 64  # sets of members whose columns are cached
+_MAX_SAMPLED_SHAPES = 8  # those whose cells are looked at
 _MAX_MATCHED = 64 * 1024  # characters between rows
 _MAX_SHOWN = 200  # characters of a line that is not JSON
 _START_OF_ROWS = re.compile(r'\s*\{\s*"rows"\s*:\s*\[\s*')
@@ -357,18 +355,20 @@ class NdjsonReader(RowReader):
     def __init__(self, file: IO[bytes], reading: Reading) -> None:
         super().__init__(file, reading)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
-        self._first = self._first_objects()
+        self._first = self._first_shapes()
+        for members in self._first:  # now, because their cells are matched
+            with suppress(RowError):
+                self._assignment(members)
 
-    def _first_objects(self) -> list[Mapping[str, Any]]:
-        records: list[str] = []
-        with suppress(UnreadableBodyError):  # as above
-            records = sample((record for _, record in self._records() if record), len)
-        objects: list[Mapping[str, Any]] = []
-        for record in records:
+    def _first_shapes(self) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return the values of the first objects by their members."""
+        shapes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+        for record in sample((record for _, record in self._records()), len):
             with suppress(ValueError):
-                if isinstance(sent := from_json(record), dict):
-                    objects.append(sent)
-        return objects
+                sent: Any = from_json(record)
+                if isinstance(sent, dict) and (tuple(sent) in shapes or len(shapes) < _MAX_SAMPLED_SHAPES):
+                    shapes.setdefault(tuple(sent), []).append(tuple(sent.values()))
+        return shapes
 
     def describe(self, rows: Sequence[Row]) -> Sample:
         """Return the members of the first rows, and the roles of those of the first that can be read."""
@@ -411,9 +411,10 @@ class NdjsonReader(RowReader):
         named = {role: header for role, header in self._reading.named.items() if header in members}
         missing = self._reading.named.keys() - named.keys()
         possible = roles._replace(by_name={name: role for name, role in roles.by_name.items() if name not in missing})
-        of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
         try:
-            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), of_shape)
+            found = assign_sampled(
+                members, self._reading._replace(roles=possible, named=named), self._first.get(members, [])
+            )
         except UnreadableBodyError as error:
             raise RowError(str(error)) from error
         if member := repeated(found, members, named):

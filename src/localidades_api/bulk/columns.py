@@ -330,6 +330,7 @@ class _Search:
     def __init__(self, headers: Sequence[str], reading: Reading, by_headers: Assignment) -> None:
         self._roles, named, *_, self._answer = reading
         self._left = _MAX_COMPARED
+        self._different: dict[int, list[str]] = {}
         self._folded = _fold(headers[: begin_of_answers(headers)])
         self._columns = columns = {role: at for role, (at, _) in by_headers.by_role.items()}
         self._left_out = {role for role, header in named.items() if not header}
@@ -439,8 +440,11 @@ class _Search:
         return not self._roles.by_name[role].words.isdisjoint(self._folded[at].split("_"))
 
     def _texts(self, at: int) -> list[str]:
-        texts = (row[at] for row in self._rows if at < len(row))
-        return [text for text in dict.fromkeys(texts) if text and not is_filler(text)]
+        """Return the different texts of a column that say something."""
+        if at not in self._different:
+            texts = dict.fromkeys(row[at] for row in self._rows if at < len(row))
+            self._different[at] = [text for text in texts if text and not is_filler(text)]
+        return self._different[at]
 
     def _share_certain(
         self, role: str, at: int, columns: Mapping[str, int] | None = None, *, is_loose: bool = False

@@ -95,7 +95,7 @@ def read_columns(
 
 
 def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
-    """Return the first records, of a megabyte at most, up to one that can't be read: whoever reads the rows says why."""
+    """Return the first records, of a megabyte at most, up to one that can't be read; whoever reads it says why."""
     first: list[T] = []
     left = MAX_ROW
     with suppress(UnreadableBodyError):

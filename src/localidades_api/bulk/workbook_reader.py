@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
+from xlsxwriter.utility import xl_col_to_name
+
 from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
@@ -31,7 +33,6 @@ from localidades_api.files.workbook import (
     Workbook,
     WorkbookError,
     canonical_name,
-    column_name,
     find_sheet,
     is_workbook,
     list_sheets,
@@ -270,7 +271,7 @@ class XlsxReader(TableReader):
             self.width = min(self.width + 1, MAX_COLUMNS)  # or the answers would be sorted with what is beside the list
         if is_apart or begun or any(one.left > last for one in ranges.values()):
             self.placing = (
-                f"The answers begin in column {column_name(self.width)}, with other cells between them and the list,"
+                f"The answers begin in column {xl_col_to_name(self.width)}, with other cells between them and the list,"
                 " and don't move when the list is sorted: move those cells to another sheet, and send the workbook"
                 " again."
             )

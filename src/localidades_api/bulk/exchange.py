@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.input_rows import Answer, Row
-from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader
+from localidades_api.bulk.readers import SAMPLE_ROWS, CsvReader, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -113,19 +113,11 @@ class PreviewResponse(_RowsResponse):
 def _describe(reader: RowReader) -> bytes:
     """Describe a table and its first rows as JSON, and where in a workbook it is."""
     has_header = isinstance(reader, CsvReader) and reader.has_header
-    place: dict[str, Any] = {
-        "sheets": [],
-        "sheet": None,
-        "titles": [],
-        "header_row": None,
-        "has_header": has_header,
-        "note": None,
-    }
+    place: dict[str, Any] = {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header, "note": None}
     if isinstance(reader, XlsxReader):
         place = {
             "sheets": reader.sheets,
             "sheet": reader.sheet.name,
-            "titles": [title[:MAX_SAMPLE] for title in reader.titles[:SAMPLE_ROWS]],
             "header_row": reader.header_row,
             "has_header": reader.header_row > 0,
             "note": reader.note,

@@ -41,7 +41,7 @@ T = TypeVar("T")
 MAX_ROW = 1024**2  # characters of a row
 SAMPLE_ROWS = 5
 _MAX_NAMED = 100  # columns in a problem
-MAX_SAMPLE = 200  # characters of a cell
+_MAX_SAMPLE = 200  # characters of a cell
 _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
 _BOMS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # Excel's *Unicode text*, and what PowerShell writes
@@ -64,7 +64,7 @@ Sample = dict[str, Any]  # members on the wire: the `columns` of a table, their 
 
 def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Sample:
     width = len(headers)
-    cells = ([cell[:MAX_SAMPLE] for cell in row[:width]] for row in islice(rows, SAMPLE_ROWS))
+    cells = ([cell[:_MAX_SAMPLE] for cell in row[:width]] for row in islice(rows, SAMPLE_ROWS))
     padded = [row + [""] * (width - len(row)) for row in cells]
     return {"columns": unique(headers), "roles": roles, "rows": padded}
 

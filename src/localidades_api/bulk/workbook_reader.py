@@ -75,7 +75,6 @@ class XlsxReader(TableReader):
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
-        self.titles: Sequence[str] = ()  # the texts above the header
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.placing: str | None = None  # what a person should know of where the answers are
         self._others: str | None = None  # and of the other sheets
@@ -139,7 +138,7 @@ class XlsxReader(TableReader):
             raise cast("UnreadableBodyError", refusal)
         # A sheet with a header comes before one without, whose first row may be of a cover.
         chosen = min(found, key=lambda one: (not one.number, kinds.index(cast("PlaceKind", one.assignment.kind))))
-        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
+        self.sheet, self.header_row, self.assignment, self.layout.columns = chosen
         yield from self._mention_lists(others)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
@@ -194,8 +193,7 @@ class XlsxReader(TableReader):
         except UnreadableBodyError as error:
             place |= {"header_row": number, **error.members} if has_header else error.members
             raise UnreadableBodyError(str(error), members=place) from None
-        titles = [text for above in first if above.number < number for text in above if text]
-        return _Header(sheet, number, assignment, columns, titles)
+        return _Header(sheet, number, assignment, columns)
 
     def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
         known: list[tuple[SheetRow, Assignment]] = []
@@ -308,13 +306,12 @@ class XlsxReader(TableReader):
 
 
 class _Header(NamedTuple):
-    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does; and the texts above it."""
+    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does."""
 
     sheet: Sheet
     number: int
     assignment: Assignment
     columns: list[str]
-    titles: Sequence[str] = ()
 
 
 class _MergedCells:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, ClassVar, TypeVar, cast
+from typing import IO, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic_core import from_json
 
@@ -251,6 +251,7 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
+_NO_DELIMITER = "\x1f"  # of lines that are a cell each
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
@@ -273,13 +274,13 @@ class CsvReader(TableReader):
         first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
-        self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
+        self._delimiter = self.layout.delimiter
         heading = read_heading(first_record, reading)
         self.has_header = heading is not None
         is_named = bool(reading.named) or len(first_record) > len(PLACE)
         if heading is None and not is_named and self._delimiter == "," and '"' not in first:
             # People write lines with commas, and some places have no municipio.
-            self._delimiter, first_record = None, [first.strip("\r\n")]
+            self._delimiter, first_record = _NO_DELIMITER, [first.strip("\r\n")]
         reading = reading._replace(named=heading or reading.named)
         rows = sample((record for _, record in self._records()), lambda row: sum(map(len, row)))
         columns = read_columns(first_record, reading, rows, has_header=self.has_header)
@@ -306,15 +307,10 @@ class CsvReader(TableReader):
                     raise UnreadableBodyError(f"Line {lines.start} has more than {_MAX_COLUMNS:,} cells.")
                 yield lines.start, record
 
-    def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
-        if delimiter is None:
-            for line in lines:
-                cell = line.strip("\r\n")
-                yield [cell] if cell else []
-                lines.end_row()
-            return
+    def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == _NO_DELIMITER else csv.QUOTE_MINIMAL
         # The line after the end is empty, unless a quote is open.
-        for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
+        for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter, quoting=quoting):
             if record and lines.has_ended:
                 raise UnreadableBodyError(
                     f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."

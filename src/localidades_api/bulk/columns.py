@@ -51,9 +51,8 @@ class Assignment(NamedTuple):
     width: int  # the number of headers
     by_role: Mapping[str, tuple[int, Callable[[str], str | None]]]
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
-    is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
     areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
-    is_clave_of_any: bool = False  # whether digits in the column of `clave` may be the key of a municipio
+    kind_of_rows: PlaceKind | None = None  # None if each row's key says it: that in `cvegeo`, or five digits in `clave`
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -61,7 +60,7 @@ class Assignment(NamedTuple):
             cells, note = self._read_cells(values)
         except RowError as error:
             return Row(number, sent, {}, str(error))
-        return Row(number, sent, cells, note=note, kind=None if self.is_keyed or self.is_clave_of_any else self.kind)
+        return Row(number, sent, cells, note=note, kind=self.kind_of_rows)
 
     def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
         cells: dict[str, str | float | None] = {}
@@ -130,7 +129,7 @@ def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping
     around = _AREAS_AROUND[kind or "localidad"]
     areas = {role: text for role, text in roles.areas.items() if role in around and as_headers[role] is None}
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
-    return Assignment(len(headers), by_role, kind, is_keyed, areas, is_clave_of_any)
+    return Assignment(len(headers), by_role, kind, areas, None if is_keyed or is_clave_of_any else kind)
 
 
 def _choose_best(folded: Sequence[str]) -> Mapping[str, int]:

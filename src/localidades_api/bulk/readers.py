@@ -189,7 +189,7 @@ class TableReader(RowReader):
         """Return the columns, their roles, and the first rows."""
         headers, cells = self.layout.columns or [], [cast("list[str]", row.sent) for row in rows]
         roles = name_columns(self.assignment, headers)
-        claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.is_clave_of_any else []
+        claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.kind_of_rows is None else []
         is_of_municipios = bool(claves) and all(map(_KEY_OF_MUNICIPIO.fullmatch, claves))
         kind = "municipio" if is_of_municipios else self.assignment.kind
         sample = _describe_sample(headers, roles, cells)

@@ -51,7 +51,7 @@ def test_lines_that_are_not_utf8_are_read_as_windows_1252() -> None:
         ("Cve_Loc", "clave"), ("Clave", "clave"), ("folio", None), ("ciudad_o_localidad", "nombre"),
         ("Localidad/Colonia", "nombre"), ("Localidad o colonia", "nombre"), ("NB_LOCALIDAD", "nombre"),
         ("Nombre del municipio o delegación", "municipio"), ("NB_MUNICIPIO", "municipio"), ("D_mnpio", "municipio"),
-        ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"),
+        ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"), ("NOMBRELOC", "nombre"),
         ("cve_agee", "estado"), ("nom_agee", "estado"), ("nom_agem", "municipio"), ("ent_resid", "estado"),
         ("loc_resid", "clave"), ("C_NOM_LOC", "nombre"), ("1. Localidad", "nombre"), ("3) Estado", "estado"),
         ("nombreLocalidad", "nombre"), ("NombreDelMunicipio", "municipio"), ("Estado (requerido)", "estado"),

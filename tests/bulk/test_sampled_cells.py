@@ -174,6 +174,20 @@ def test_degrees_name_their_columns(hidalgo: NameIndex, places: Table, header: s
     ]
 
 
+@pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
+def test_keys_name_their_column(hidalgo: NameIndex, media_type: MediaType) -> None:
+    keys = [f"{hidalgo.place(row).id:09d}" for id_ in hidalgo.areas.municipios for row in hidalgo.layout.block(id_)[1]]
+    rows = [(key, f"2026{at % 12 + 1:02}01", PEOPLE[at % len(PEOPLE)]) for at, key in enumerate(keys[:60])]
+    found = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)
+    assert found == ("localidad", {"cvegeo": "Código de la comunidad"}, [])
+
+
+def test_list_beside_another_with_the_same_headers_is_read(hidalgo: NameIndex, places: Table) -> None:
+    rows = [(name, municipio, "", municipio, name) for name, municipio, *_ in places]
+    _, roles, _ = read(hidalgo, ("Localidad", "Municipio", "", "Municipio", "Localidad"), rows, XLSX)
+    assert roles == {"nombre": "Localidad", "municipio": "Municipio"}
+
+
 def test_numbers_that_are_no_degrees_are_no_point(hidalgo: NameIndex, places: Table) -> None:
     rows = [(name, "21.5", "-99.5") for name, *_ in places]
     assert read(hidalgo, ("Localidad", "Temperatura", "Saldo"), rows)[1] == {"nombre": "Localidad"}

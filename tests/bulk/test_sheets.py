@@ -20,6 +20,7 @@ from openpyxl.workbook.defined_name import DefinedName
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
+from xlsxwriter.utility import xl_col_to_name
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language, match_columns, say_sentences
 from localidades_api.bulk.answers import describe_problem
@@ -29,7 +30,7 @@ from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.files.workbook import Workbook, column_name, escape_controls
+from localidades_api.files.workbook import Workbook, escape_controls
 from localidades_api.html.languages.translators import LANGUAGES, Language
 from tests.support.bulk import answer_all, open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
@@ -485,7 +486,7 @@ def test_only_the_filter_or_table_of_the_list_grows(
         names = re.findall(r"_FilterDatabase[^>]*>[^<]*!([^<]*)<", book.read("xl/workbook.xml").decode())
     assert [name.replace("$", "") for name in names] == ([sheet.auto_filter.ref] if filtered else [])
     assert {at: sheet[at].value for at in more} == more
-    assert sheet[f"{column_name(source.width)}1"].value == "match_outcome"
+    assert sheet[f"{xl_col_to_name(source.width)}1"].value == "match_outcome"
     assert (source.note or "").startswith(f"The answers begin in column {begins}, with other") == bool(begins)
     assert bool(source.note) == bool(begins)
 

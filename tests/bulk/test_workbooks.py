@@ -162,6 +162,12 @@ def unpacked_to(megabytes: int) -> bytes:
     return SOUND[:at] + (megabytes * 1024**2).to_bytes(4, "little") + SOUND[at + 4 :]
 
 
+def with_directory_at(offset: int) -> bytes:
+    """Return a workbook whose directory is said to be elsewhere, and the members before the file."""
+    at = SOUND.rindex(b"PK\x05\x06") + 16
+    return SOUND[:at] + offset.to_bytes(4, "little") + SOUND[at + 4 :]
+
+
 _FILE = io.BytesIO(SOUND)
 with zipfile.ZipFile(_FILE, "a") as _archive:
     _archive.writestr("x", b"x", zipfile.ZIP_BZIP2)
@@ -177,6 +183,7 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
         for name, data, sentence in [
             ("cut short", SOUND[:-30], CANT),
             ("no zip", b"PK\x03\x04 nothing", CANT),
+            ("members before the file", with_directory_at(1_000_000), CANT),
             ("no sheet", edited(SOUND, {SHEET: lambda _: None}), CANT),
             ("broken XML", edited(SOUND, {SHEET: lambda xml: xml[:-30]}), CANT),
             ("no relations", edited(SOUND, {"xl/_rels/workbook.xml.rels": lambda _: None}), CANT),

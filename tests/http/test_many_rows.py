@@ -119,16 +119,6 @@ async def test_lang_applies_to_tables_only(client: httpx.AsyncClient, target: st
     assert (await post(client, rows, target=f"{target}?lang=fr")).status_code == 422
 
 
-async def test_csv_keeps_its_columns_which_can_be_named(client: httpx.AsyncClient) -> None:
-    content = 'id;Lugar de trabajo;Mpio.\r\n1;"Aguascalientes";Municipio 001\r\n'
-    unknown = await post(client, content.replace("Mpio.", "Otro").replace("Aguascalientes", "Oficina 1"), CSV)
-    assert (unknown.status_code, unknown.json()["type"]) == (422, "/problems#unreadable-body")
-    named = await post(client, content, CSV, f"{MATCH}?nombre=Lugar de trabajo&municipio=Mpio.")
-    header, row = named.text.splitlines()
-    assert header.startswith("id;Lugar de trabajo;Mpio.;match_outcome;match_cvegeo;")
-    assert row.startswith("1;Aguascalientes;Municipio 001;exact;010010001;")
-
-
 async def test_estado_and_municipio_of_all_rows_are_named_like_columns(client: httpx.AsyncClient) -> None:
     rows = "Localidad,Municipio\nAguascalientes,\nAsientos,Municipio 002\n"
     found = await post(client, rows, CSV, f"{MATCH}?estado=Ags.&municipio=Municipio 001")

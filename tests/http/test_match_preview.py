@@ -43,7 +43,6 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
     assert await previewed(client, data, XLSX) == {
         "sheets": ["Portada", "Visitas"],
         "sheet": "Visitas",
-        "titles": ["Visitas de campo"],
         "header_row": 3,
         "has_header": True,
         "note": None,

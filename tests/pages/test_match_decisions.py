@@ -176,9 +176,14 @@ async def test_doubt_takes_one_tap_on_a_telephone(browser: Browser, base: str) -
         await page.get_by_label("Or paste a list").fill(rows)
         await press(page)
         first, second = question(page, "Row 2:"), question(page, "Row 3:")
+        await expect(page.locator("#steps span")).to_have_text("1 / 2")
         await first.get_by_role("radio").first.tap()
         await expect(second).to_be_focused()
         await expect(first).to_be_hidden()
+        await expect(page.get_by_role("button", name="Next to decide")).to_be_disabled()
+        await page.get_by_role("button", name="Back").tap()
+        await expect(first.get_by_role("radio").first).to_be_checked()
+        await page.get_by_role("button", name="Next to decide").tap()
         assert await page.evaluate("() => innerWidth") == NARROW["viewport"]["width"]
         faults = second.locator(".faults").first
         folded = await faults.bounding_box()

@@ -534,22 +534,6 @@ async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, 
     assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
 
 
-async def test_web_page_that_a_portal_names_xls_is_matched_and_saved(page: Page) -> None:
-    rows = "<tr><td colspan=2>Padrón<tr><th>Localidad<th>Estado<tr><td>Aguascalientes<td>Ags.<tr><td>Ninguno<td>Ags."
-    await choose(page, file_of("padron.xls", f"<html><body><table>{rows}</table>".encode()))
-    await expect(page.locator("#summary")).to_have_text(
-        "Sheet “Sheet1”, header in row 2, 2 rows. Name: Localidad · Estado: Estado"
-    )
-    await press(page)
-    await question(page, "Ninguno").get_by_role("radio").first.check()
-    name, content = await downloaded(page)
-    assert name == "padron-match.csv"
-    assert content.startswith(b"\xef\xbb\xbfLocalidad,Estado,match_outcome")
-    assert [row["match_outcome"] for row in rows_in(content)] == ["exact", "chosen"]
-    book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, "Download Excel"))[1]))
-    assert [cell.value for cell in book.worksheets[0][4]][:3] == ["Ninguno", "Ags.", "chosen"]
-
-
 async def work_left(page: Page) -> None:
     """Wait until the browser has kept what was decided."""
     await page.wait_for_function("""async () => (await indexedDB.databases()).some(({ name }) => name === "match")""")

@@ -23,7 +23,7 @@ from tests.pages.test_match_page import (
     saved,
     work_left,
 )
-from tests.support.browser import SCREENSHOTS, TELEPHONE, TOUCH, axe_faults, hold, visit
+from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
@@ -310,30 +310,6 @@ async def test_doubts_are_decided_by_keys(page: Page) -> None:
     await expect(page.locator("#decided")).to_have_text("Decided: 2 of 3")
     await page.get_by_label("Order").select_option("Most certain first")
     await expect(page.locator(".question legend").first).to_contain_text("Row 3")
-
-
-async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, base: str) -> None:
-    async with visit(browser, base, errors=True, accept_downloads=True, **TOUCH) as page:
-        await page.goto(f"{PAGE}&lang=es")
-        await page.get_by_label("O pegue una lista").fill(DOUBTS)
-        await press(page, "Asignar claves")
-        first, second = question(page, "Fila 2"), question(page, "Fila 3")
-        await expect(page.locator("#steps span")).to_have_text("1 / 2")
-        await expect(first).to_be_visible()
-        await expect(second).to_be_hidden()
-        await page.get_by_role("button", name="Siguiente duda").click()
-        await expect(second).to_be_focused()
-        await page.get_by_role("button", name="Anterior").click()
-        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
-        await first.get_by_role("radio", name="Ninguno (0002)").check()
-        await expect(second).to_be_focused()  # a tap goes on
-        await expect(first).to_be_hidden()
-        await expect(page.get_by_role("button", name="Siguiente duda")).to_be_disabled()
-        await second.get_by_role("radio", name="Asientos").first.check()
-        await page.get_by_role("button", name="Anterior").click()
-        await expect(first.get_by_role("radio", name="Ninguno (0002)")).to_be_checked()
-        rows = rows_in((await downloaded(page, "Descargar Excel"))[1])
-        assert [row["Clave INEGI (CVEGEO)"] for row in rows][:2] == ["010010002", "010020001"]
 
 
 async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:

@@ -44,7 +44,7 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
 
 
 def answer_sample(index: NameIndex, rows: Sequence[Row]) -> list[Answer]:
-    """Return the answers by which columns are found (`sampled_cells`), whatever is asked of the match."""
+    """Return the answers by which columns are found (`columns`), whatever is asked of the match."""
     return [match_row(row, index) for row in rows]
 
 

@@ -30,8 +30,6 @@ from localidades_api.names.reading.text import is_filler
 
 # Answers rows as a match does: with an index of names, or a service.
 AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
-# Reads the first rows of a table, if the headers leave something open.
-ReadRows: TypeAlias = Callable[[], Sequence[Sequence[Any]]]
 
 
 class Reading(NamedTuple):
@@ -53,9 +51,8 @@ class Assignment(NamedTuple):
     width: int  # the number of headers
     by_role: Mapping[str, tuple[int, Callable[[str], str | None]]]
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
-    is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
     areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
-    is_clave_of_any: bool = False  # whether digits in the column of `clave` may be the key of a municipio
+    kind_of_rows: PlaceKind | None = None  # None if each row's key says it: that in `cvegeo`, or five digits in `clave`
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -63,7 +60,7 @@ class Assignment(NamedTuple):
             cells, note = self._read_cells(values)
         except RowError as error:
             return Row(number, sent, {}, str(error))
-        return Row(number, sent, cells, note=note, kind=None if self.is_keyed or self.is_clave_of_any else self.kind)
+        return Row(number, sent, cells, note=note, kind=self.kind_of_rows)
 
     def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
         cells: dict[str, str | float | None] = {}
@@ -132,7 +129,7 @@ def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping
     around = _AREAS_AROUND[kind or "localidad"]
     areas = {role: text for role, text in roles.areas.items() if role in around and as_headers[role] is None}
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
-    return Assignment(len(headers), by_role, kind, is_keyed, areas, is_clave_of_any)
+    return Assignment(len(headers), by_role, kind, areas, None if is_keyed or is_clave_of_any else kind)
 
 
 def _choose_best(folded: Sequence[str]) -> Mapping[str, int]:
@@ -160,13 +157,18 @@ def require(assignment: Assignment, reading: Reading, headers: Sequence[str]) ->
 
 
 def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
-    """Return a header that was found and that another column has as well; None if there is none."""
-    folded = _fold(headers)
+    """Return a header that was found and that another column has as well; None if there is none.
+
+    Beyond an empty column there may be another list with the same headers.
+    """
+    own = list(headers)[: list(headers).index("") if "" in headers else None]
+    folded = _fold(own)
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
-        if named.get(role) not in headers and named.get(role) == unique(headers)[at]:
+        is_numbered = named.get(role) not in headers and named.get(role) == unique(headers)[at]
+        if at >= len(own) or is_numbered:
             continue
-        if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
+        if (own.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
             return headers[at]
     return None
 
@@ -187,12 +189,10 @@ def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named) -> 
 
 def _find(header: str, headers: Sequence[str], folded: Sequence[str]) -> int | None:
     """Return the index of a header as it is written, folded, or named by `unique`; None if there is none."""
-    if header in headers:
-        return headers.index(header)
-    if (name := fold_header(header)) and name in folded:
-        return folded.index(name)
-    names = unique(headers)
-    return names.index(header) if header in names else None
+    names, name = unique(headers), fold_header(header)
+    if header in names:
+        return names.index(header)
+    return folded.index(name) if name and name in folded else None
 
 
 def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:
@@ -254,9 +254,8 @@ def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
         raise UnreadableBodyError(
             f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
         )
-    if width > 1 and is_state_name(first[-1]):
-        return [*PLACE[: width - 1], PLACE[-1]]
-    return list(PLACE[:width])
+    has_state = width > 1 and is_state_name(first[-1])
+    return [*PLACE[: width - 1], PLACE[-1]] if has_state else list(PLACE[:width])
 
 
 # -- By cells
@@ -279,21 +278,20 @@ _OTHER_PLACES = re.compile(
 _EXACT_DECIMALS = {"latitud": re.compile(r"[0-9]{2}[.,][0-9]{3,}"), "longitud": re.compile(r"-[0-9]{2,3}[.,][0-9]{3,}")}
 
 
-def assign_sampled(headers: Sequence[str], reading: Reading, read_rows: ReadRows) -> Assignment:
+def assign_sampled(headers: Sequence[str], reading: Reading, rows: Sequence[Sequence[Any]]) -> Assignment:
     """Find the column of each role as `assign` does, and by the cells of the first rows where headers don't say it.
 
-    Without what answers them, only columns of degrees are found so.
-
-    Raise UnreadableBodyError also for a list that would be one of estados, with a column of what may be its places.
+    Without what answers them, only columns of degrees are found so. Raise UnreadableBodyError also for a list that
+    would be one of estados, with a column of what may be its places.
     """
     by_headers = assign(headers, reading.roles, reading.named)
     search = _Search(headers, reading, by_headers)
-    found = search.run(read_rows()) if search.is_open else {}
+    found = search.run(rows) if search.is_open else {}
     assignment = assign(headers, reading.roles, reading.named, found) if found else by_headers
     if assignment.kind == "estado" and len(reading.roles.needed) > 1 and not reading.named:
         used = {at for at, _ in assignment.by_role.values()}
         for at, header in enumerate(headers[: begin_of_answers(headers)]):
-            texts = (_text_of(row[at]) for row in read_rows() if at < len(row) and at not in used)
+            texts = (_text_of(row[at]) for row in rows if at < len(row) and at not in used)
             if any(is_worded(text) and not is_state_name(text) for text in texts):
                 raise UnreadableBodyError(
                     f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the"
@@ -313,11 +311,16 @@ def list_unused(assignment: Assignment, headers: Sequence[str], rows: Sequence[S
     for at, name in enumerate(unique(headers)[: begin_of_answers(headers)]):
         texts, folded = [row[at] for row in rows if row[at]], fold_header(headers[at][:MAX_TEXT])
         if at not in used and not _OTHER_PLACES.search(folded):
-            may_be = {"nombre": _share(texts, has_letters) >= _HALF, "estado": _share(texts, is_state_name) == 1}
-            confirmed = {role for role in roles if ROLES.by_name[role].words & {*folded.split("_")}} - {"nombre"}
-            role = next((one for one in open_roles if may_be.get(one) or one in confirmed), None)
-            unused += [{"column": name, "role": role}] if role else []
+            may_have = [role for role in open_roles if _may_have(role, folded, texts)]
+            unused += [{"column": name, "role": role} for role in may_have[:1]]
     return unused
+
+
+def _may_have(role: str, header: str, texts: Sequence[str]) -> bool:
+    if role == "nombre":
+        return _share(texts, has_letters) >= _HALF
+    is_confirmed = not ROLES.by_name[role].words.isdisjoint(header.split("_"))
+    return is_confirmed or (role == "estado" and _share(texts, is_state_name) == 1)
 
 
 class _Search:
@@ -326,6 +329,7 @@ class _Search:
     def __init__(self, headers: Sequence[str], reading: Reading, by_headers: Assignment) -> None:
         self._roles, named, *_, self._answer = reading
         self._left = _MAX_COMPARED
+        self._different: dict[int, list[str]] = {}
         self._folded = _fold(headers[: begin_of_answers(headers)])
         self._columns = columns = {role: at for role, (at, _) in by_headers.by_role.items()}
         self._left_out = {role for role, header in named.items() if not header}
@@ -435,8 +439,11 @@ class _Search:
         return not self._roles.by_name[role].words.isdisjoint(self._folded[at].split("_"))
 
     def _texts(self, at: int) -> list[str]:
-        texts = (row[at] for row in self._rows if at < len(row))
-        return [text for text in dict.fromkeys(texts) if text and not is_filler(text)]
+        """Return the different texts of a column that say something."""
+        if at not in self._different:
+            texts = dict.fromkeys(row[at] for row in self._rows if at < len(row))
+            self._different[at] = [text for text in texts if text and not is_filler(text)]
+        return self._different[at]
 
     def _share_certain(
         self, role: str, at: int, columns: Mapping[str, int] | None = None, *, is_loose: bool = False

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.bulk.columns import AnswerRows
 from localidades_api.bulk.input_rows import Answer, Row
-from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader, for_a_while
+from localidades_api.bulk.readers import SAMPLE_ROWS, CsvReader, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -105,29 +105,25 @@ class PreviewResponse(_RowsResponse):
     async def _send(self, body: IO[bytes], send: Send) -> None:
         async with self._sampling as sample:
             reader = await self._check(body, sample)
-        rows, first = reader.rows(), list[Row]()
-        while len(first) < min(SAMPLE_ROWS, reader.count):
-            async with self._turn:
-                first += islice(for_a_while(rows), SAMPLE_ROWS - len(first))
-            await asyncio.sleep(0)
-        described = await asyncio.to_thread(reader.describe, first)  # each of the rows may have a megabyte
-        content = to_json({**_describe_place(reader), "quantity": reader.count, **described})
+        content = await asyncio.to_thread(_describe, reader)  # each of the rows may have a megabyte
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": content})
 
 
-def _describe_place(reader: RowReader) -> dict[str, Any]:
+def _describe(reader: RowReader) -> bytes:
+    """Describe a table and its first rows as JSON, and where in a workbook it is."""
+    has_header = isinstance(reader, CsvReader) and reader.has_header
+    place: dict[str, Any] = {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header, "note": None}
     if isinstance(reader, XlsxReader):
-        return {
+        place = {
             "sheets": reader.sheets,
             "sheet": reader.sheet.name,
-            "titles": [title[:MAX_SAMPLE] for title in reader.titles[:SAMPLE_ROWS]],
             "header_row": reader.header_row,
             "has_header": reader.header_row > 0,
             "note": reader.note,
         }
-    has_header = isinstance(reader, CsvReader) and reader.has_header
-    return {"sheets": [], "sheet": None, "titles": [], "header_row": None, "has_header": has_header, "note": None}
+    first = list(islice(reader, SAMPLE_ROWS))
+    return to_json({**place, "quantity": reader.count, **reader.describe(first)})
 
 
 class BulkResponse(_RowsResponse):

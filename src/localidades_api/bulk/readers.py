@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, ClassVar, TypeVar, cast
+from typing import IO, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic_core import from_json
 
@@ -20,7 +20,6 @@ from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
     Reading,
-    ReadRows,
     assign,
     assign_sampled,
     columns_without_header,
@@ -42,7 +41,7 @@ T = TypeVar("T")
 MAX_ROW = 1024**2  # characters of a row
 SAMPLE_ROWS = 5
 _MAX_NAMED = 100  # columns in a problem
-MAX_SAMPLE = 200  # characters of a cell
+_MAX_SAMPLE = 200  # characters of a cell
 _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
 _BOMS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # Excel's *Unicode text*, and what PowerShell writes
@@ -65,13 +64,13 @@ Sample = dict[str, Any]  # members on the wire: the `columns` of a table, their 
 
 def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Sample:
     width = len(headers)
-    cells = ([cell[:MAX_SAMPLE] for cell in row[:width]] for row in islice(rows, SAMPLE_ROWS))
+    cells = ([cell[:_MAX_SAMPLE] for cell in row[:width]] for row in islice(rows, SAMPLE_ROWS))
     padded = [row + [""] * (width - len(row)) for row in cells]
     return {"columns": unique(headers), "roles": roles, "rows": padded}
 
 
 def read_columns(
-    first: Sequence[str], reading: Reading, *, has_header: bool, read_rows: ReadRows
+    first: Sequence[str], reading: Reading, rows: Sequence[Sequence[str]], *, has_header: bool
 ) -> tuple[list[str], Assignment]:
     """Return the headers of a table, and the column of each role.
 
@@ -81,7 +80,7 @@ def read_columns(
     columns, own = list(first), reading if has_header else reading._replace(named={})
     try:
         if has_header:
-            assignment = assign_sampled(columns, reading, read_rows)
+            assignment = assign_sampled(columns, reading, rows)
         else:
             columns = columns_without_header(first, reading.named)
             assignment = assign(columns, reading.roles, {})
@@ -90,19 +89,20 @@ def read_columns(
         headers, known = first if has_header else [""] * len(first), dict[str, str]()
         with suppress(UnreadableBodyError):
             known = name_columns(assign(headers, own.roles, own.named), headers)
-        members = _describe_sample(headers[:_MAX_NAMED], known, read_rows())
+        members = _describe_sample(headers[:_MAX_NAMED], known, rows)
         raise UnreadableBodyError(str(error), members=members) from None
     return columns, assignment
 
 
 def sample(records: Iterable[T], length: Callable[[T], int]) -> list[T]:
-    """Return the first records, of a megabyte at most."""
+    """Return the first records, of a megabyte at most, up to one that can't be read; whoever reads it says why."""
     first: list[T] = []
     left = MAX_ROW
-    for record in islice(records, SAMPLED_ROWS):
-        if (left := left - length(record)) < 0:
-            break
-        first.append(record)
+    with suppress(UnreadableBodyError):
+        for record in islice(filter(None, records), SAMPLED_ROWS):
+            if (left := left - length(record)) < 0:
+                break
+            first.append(record)
     return first
 
 
@@ -189,7 +189,7 @@ class TableReader(RowReader):
         """Return the columns, their roles, and the first rows."""
         headers, cells = self.layout.columns or [], [cast("list[str]", row.sent) for row in rows]
         roles = name_columns(self.assignment, headers)
-        claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.is_clave_of_any else []
+        claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.kind_of_rows is None else []
         is_of_municipios = bool(claves) and all(map(_KEY_OF_MUNICIPIO.fullmatch, claves))
         kind = "municipio" if is_of_municipios else self.assignment.kind
         sample = _describe_sample(headers, roles, cells)
@@ -251,6 +251,7 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
+_NO_DELIMITER = "\x1f"  # of lines that are a cell each
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
@@ -273,24 +274,17 @@ class CsvReader(TableReader):
         first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
-        self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
+        self._delimiter = self.layout.delimiter
         heading = read_heading(first_record, reading)
         self.has_header = heading is not None
         is_named = bool(reading.named) or len(first_record) > len(PLACE)
         if heading is None and not is_named and self._delimiter == "," and '"' not in first:
             # People write lines with commas, and some places have no municipio.
-            self._delimiter, first_record = None, [first.strip("\r\n")]
-        self.layout.columns, self.assignment = read_columns(
-            first_record,
-            reading._replace(named=heading or reading.named),
-            has_header=self.has_header,
-            read_rows=self._first_rows,
-        )
-
-    def _first_rows(self) -> list[list[str]]:
-        with suppress(UnreadableBodyError):  # whoever reads the rows says so
-            return sample((record for _, record in self._records() if record), lambda row: sum(map(len, row)))
-        return []
+            self._delimiter, first_record = _NO_DELIMITER, [first.strip("\r\n")]
+        reading = reading._replace(named=heading or reading.named)
+        rows = sample((record for _, record in self._records()), lambda row: sum(map(len, row)))
+        columns = read_columns(first_record, reading, rows, has_header=self.has_header)
+        self.layout.columns, self.assignment = columns
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         with self._lines() as lines:
@@ -313,15 +307,10 @@ class CsvReader(TableReader):
                     raise UnreadableBodyError(f"Line {lines.start} has more than {_MAX_COLUMNS:,} cells.")
                 yield lines.start, record
 
-    def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
-        if delimiter is None:
-            for line in lines:
-                cell = line.strip("\r\n")
-                yield [cell] if cell else []
-                lines.end_row()
-            return
+    def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == _NO_DELIMITER else csv.QUOTE_MINIMAL
         # The line after the end is empty, unless a quote is open.
-        for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
+        for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter, quoting=quoting):
             if record and lines.has_ended:
                 raise UnreadableBodyError(
                     f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."
@@ -347,6 +336,7 @@ def _fit(record: list[str], width: int) -> str | None:
 
 
 _MAX_SHAPES = 64  # sets of members whose columns are cached
+_MAX_SAMPLED_SHAPES = 8  # those whose cells are looked at
 _MAX_MATCHED = 64 * 1024  # characters between rows
 _MAX_SHOWN = 200  # characters of a line that is not JSON
 _START_OF_ROWS = re.compile(r'\s*\{\s*"rows"\s*:\s*\[\s*')
@@ -361,18 +351,20 @@ class NdjsonReader(RowReader):
     def __init__(self, file: IO[bytes], reading: Reading) -> None:
         super().__init__(file, reading)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
-        self._first = self._first_objects()
+        self._first = self._first_shapes()
+        for members in self._first:  # now, because their cells are matched
+            with suppress(RowError):
+                self._assignment(members)
 
-    def _first_objects(self) -> list[Mapping[str, Any]]:
-        records: list[str] = []
-        with suppress(UnreadableBodyError):  # as above
-            records = sample((record for _, record in self._records() if record), len)
-        objects: list[Mapping[str, Any]] = []
-        for record in records:
+    def _first_shapes(self) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return the values of the first objects by their members."""
+        shapes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+        for record in sample((record for _, record in self._records()), len):
             with suppress(ValueError):
-                if isinstance(sent := from_json(record), dict):
-                    objects.append(sent)
-        return objects
+                sent: Any = from_json(record)
+                if isinstance(sent, dict) and (tuple(sent) in shapes or len(shapes) < _MAX_SAMPLED_SHAPES):
+                    shapes.setdefault(tuple(sent), []).append(tuple(sent.values()))
+        return shapes
 
     def describe(self, rows: Sequence[Row]) -> Sample:
         """Return the members of the first rows, and the roles of those of the first that can be read."""
@@ -415,9 +407,10 @@ class NdjsonReader(RowReader):
         named = {role: header for role, header in self._reading.named.items() if header in members}
         missing = self._reading.named.keys() - named.keys()
         possible = roles._replace(by_name={name: role for name, role in roles.by_name.items() if name not in missing})
-        of_shape = [tuple(one.values()) for one in self._first if tuple(one) == members]
         try:
-            found = assign_sampled(members, self._reading._replace(roles=possible, named=named), lambda: of_shape)
+            found = assign_sampled(
+                members, self._reading._replace(roles=possible, named=named), self._first.get(members, [])
+            )
         except UnreadableBodyError as error:
             raise RowError(str(error)) from error
         if member := repeated(found, members, named):

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
+from xlsxwriter.utility import xl_col_to_name
+
 from localidades_api.bulk.columns import (
     SAMPLED_ROWS,
     Assignment,
@@ -31,7 +33,6 @@ from localidades_api.files.workbook import (
     Workbook,
     WorkbookError,
     canonical_name,
-    column_name,
     find_sheet,
     is_workbook,
     list_sheets,
@@ -74,7 +75,6 @@ class XlsxReader(TableReader):
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
-        self.titles: Sequence[str] = ()  # the texts above the header
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.placing: str | None = None  # what a person should know of where the answers are
         self._others: str | None = None  # and of the other sheets
@@ -138,7 +138,7 @@ class XlsxReader(TableReader):
             raise cast("UnreadableBodyError", refusal)
         # A sheet with a header comes before one without, whose first row may be of a cover.
         chosen = min(found, key=lambda one: (not one.number, kinds.index(cast("PlaceKind", one.assignment.kind))))
-        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
+        self.sheet, self.header_row, self.assignment, self.layout.columns = chosen
         yield from self._mention_lists(others)
 
     def _mention_lists(self, sheets: Sequence[Sheet]) -> Iterator[None]:
@@ -189,12 +189,11 @@ class XlsxReader(TableReader):
         reading = self._reading._replace(named=read_heading(header, self._reading) or self._reading.named)
         number = header.number if has_header else 0
         try:
-            columns, assignment = read_columns(header, reading, has_header=has_header, read_rows=lambda: below)
+            columns, assignment = read_columns(header, reading, below, has_header=has_header)
         except UnreadableBodyError as error:
             place |= {"header_row": number, **error.members} if has_header else error.members
             raise UnreadableBodyError(str(error), members=place) from None
-        titles = [text for above in first if above.number < number for text in above if text]
-        return _Header(sheet, number, assignment, columns, titles)
+        return _Header(sheet, number, assignment, columns)
 
     def _find_known(self, rows: Sequence[SheetRow]) -> tuple[SheetRow, Assignment] | None:
         known: list[tuple[SheetRow, Assignment]] = []
@@ -270,7 +269,7 @@ class XlsxReader(TableReader):
             self.width = min(self.width + 1, MAX_COLUMNS)  # or the answers would be sorted with what is beside the list
         if is_apart or begun or any(one.left > last for one in ranges.values()):
             self.placing = (
-                f"The answers begin in column {column_name(self.width)}, with other cells between them and the list,"
+                f"The answers begin in column {xl_col_to_name(self.width)}, with other cells between them and the list,"
                 " and don't move when the list is sorted: move those cells to another sheet, and send the workbook"
                 " again."
             )
@@ -307,13 +306,12 @@ class XlsxReader(TableReader):
 
 
 class _Header(NamedTuple):
-    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does; and the texts above it."""
+    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does."""
 
     sheet: Sheet
     number: int
     assignment: Assignment
     columns: list[str]
-    titles: Sequence[str] = ()
 
 
 class _MergedCells:

@@ -13,6 +13,7 @@ from typing import IO, NamedTuple, cast
 from zipfile import ZIP_DEFLATED, ZipExtFile, ZipFile, ZipInfo
 
 import xlsxwriter
+from xlsxwriter.utility import xl_col_to_name
 
 from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, numbered, quote_names, say_sentences
 from localidades_api.bulk.input_rows import Answer, Row
@@ -29,7 +30,6 @@ from localidades_api.files.workbook import (
     Sheet,
     SheetRow,
     Workbook,
-    column_name,
     escape_controls,
     put_last,
 )
@@ -75,7 +75,7 @@ class _Cells:
     def answered(self, answer: Answer, row: int, at: int, tag: str = "") -> str:
         """Return the cells of an answer, which begin at a column; `tag` is the prefix of XML's names."""
         return "".join(
-            f'<{tag}c r="{column_name(column)}{row}"><{tag}v>{value}</{tag}v></{tag}c>'
+            f'<{tag}c r="{xl_col_to_name(column)}{row}"><{tag}v>{value}</{tag}v></{tag}c>'
             if is_number and value
             else self.text(value, row, column, tag)
             for column, (is_number, value) in enumerate(((number, cell(answer)) for number, cell in self._cells), at)
@@ -89,7 +89,7 @@ class _Cells:
         written = escape(value[:_MAX_CELL], quote=False)
         space = ' xml:space="preserve"' if value != value.strip() else ""
         return (
-            f'<{tag}c r="{column_name(column)}{row}"{style} t="inlineStr">'
+            f'<{tag}c r="{xl_col_to_name(column)}{row}"{style} t="inlineStr">'
             f"<{tag}is><{tag}t{space}>{written}</{tag}t></{tag}is></{tag}c>"
         )
 
@@ -127,7 +127,7 @@ class _SummarySheet:
         self._note = reader.note
         self._columns = columns
         self._say = _say(columns.language)
-        quoted, letters = sheet.replace("'", "''"), column_name(at)
+        quoted, letters = sheet.replace("'", "''"), xl_col_to_name(at)
         self._range = f"'{quoted}'!{letters}:{letters}"
         self._outcomes = Counter[str]()
         self.member = ""  # that it is written to; none in a workbook of the strict kind, or with damaged lists of parts
@@ -285,7 +285,7 @@ class SheetWriter:
         self._said = [say_sentences(placing, columns.language)] if placing else []  # in the sheet, behind the answers
         if self._at + len(columns.cells) + len(self._said) > MAX_COLUMNS:
             raise UnreadableBodyError(
-                f"The sheet has a value in column {column_name(self._at - 1)}, which leaves no room for the answers:"
+                f"The sheet has a value in column {xl_col_to_name(self._at - 1)}, which leaves no room for the answers:"
                 " remove it."
             )
         self.positions = columns.positions(self._at)
@@ -419,8 +419,8 @@ class _Growth:
     def __init__(self, member: str, cells: Range, at: int, names: Sequence[str]) -> None:
         self.member = member
         self._rows = range(cells.first, cells.last + 1)
-        self._columns = column_name(cells.left).encode(), column_name(cells.right).encode()
-        self._last = column_name(max(cells.right, at + len(names) - 1)).encode()
+        self._columns = xl_col_to_name(cells.left).encode(), xl_col_to_name(cells.right).encode()
+        self._last = xl_col_to_name(max(cells.right, at + len(names) - 1)).encode()
         self._names = names
 
     def grow(self, xml: bytes) -> bytes:

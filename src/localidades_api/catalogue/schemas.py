@@ -447,10 +447,6 @@ class MatchPreview(BaseModel):
         description="The visible sheets of a workbook; none for other formats.", examples=[["Visitas"]]
     )
     sheet: str | None = Field(description="The sheet that is read.", examples=["Visitas"])
-    titles: list[str] = Field(
-        description="The first five texts above the header of that sheet, cut after 200 characters.",
-        examples=[["Visitas de campo en Jalisco"]],
-    )
     header_row: int | None = Field(
         description="The number of the row of that sheet with the header.", ge=1, examples=[6]
     )

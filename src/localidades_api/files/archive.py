@@ -103,7 +103,7 @@ def limit_reads(source: Path | IO[bytes]) -> io.BufferedReader:
 
 
 class _LimitedReader(io.BufferedReader):
-    """A file with a limit of a megabyte on each read.
+    """A file with a limit of a megabyte on each read, and positions that are in it.
 
     `zipfile` reads a directory of any declared length in one call, and makes an object of each entry.
     """
@@ -115,6 +115,12 @@ class _LimitedReader(io.BufferedReader):
         if len(content) > _MAX_READ:
             raise CatalogueError("The zip's directory is too large: this is not a catalogue.")
         return content
+
+    def seek(self, target: int, whence: int = os.SEEK_SET, /) -> int:
+        """Seek; raise BadZipFile for a position before the file, which a damaged directory has."""
+        if target < 0 and whence == os.SEEK_SET:
+            raise zipfile.BadZipFile("a member before the file")
+        return super().seek(target, whence)
 
 
 def is_folder(info: zipfile.ZipInfo) -> bool:

@@ -17,6 +17,8 @@ from typing import NamedTuple, NoReturn
 from xml.parsers import expat
 from zipfile import ZipFile, ZipInfo
 
+from xlsxwriter.utility import xl_col_to_name
+
 MAX_COLUMNS = 16_384
 _WORKBOOK = "xl/workbook.xml"
 CONTENT_TYPES = "[Content_Types].xml"
@@ -267,7 +269,7 @@ def list_sheets(sheets: "list[Sheet]") -> str:
 
 def refusal_of_cell(column: int, row: int, fault: str) -> str:
     """Return the sentence about a cell with a formula that has no value (an empty `fault`), or with an error."""
-    letters = column_name(column)
+    letters = xl_col_to_name(column)
     if fault:
         return f"Cell {letters}{row} has the error {fault}: correct it, or leave the cell empty."
     return (
@@ -595,15 +597,6 @@ def put_last(xml: bytes, name: str, *children: str) -> bytes:
     prefix = root[: root.find(b":") + 1].decode()
     end = xml.rindex(f"</{prefix}{name}".encode())
     return xml[:end] + escape_controls("".join(f"<{prefix}{child}/>" for child in children).encode()) + xml[end:]
-
-
-def column_name(column: int) -> str:
-    """Return the letters of a column, from 0."""
-    name, column = "", column + 1
-    while column:
-        column, letter = divmod(column - 1, 26)
-        name = chr(ord("A") + letter) + name
-    return name
 
 
 def _unescape(text: str) -> str:

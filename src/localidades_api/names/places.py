@@ -72,7 +72,7 @@ class PlaceName(NamedTuple):
 
 
 class IndexedLocality(NamedTuple):
-    """A place as an index holds it; `population_points` is what its population adds to a suggestion's points."""
+    """A place as an index holds it."""
 
     row: int
     id: int
@@ -81,7 +81,6 @@ class IndexedLocality(NamedTuple):
     latitud: float | None
     longitud: float | None
     flags: int  # of `layout`
-    population_points: float
     names: tuple[PlaceName, ...]
     former: tuple[Former, ...]
     municipio_words: tuple[str, ...]

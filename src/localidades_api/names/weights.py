@@ -98,7 +98,6 @@ NAME_KINDS: Mapping[NameKind, float] = {  # by which of a place's names was type
     NameKind.EVERYDAY: 1.0,
     NameKind.FORMER: 8.0,
 }
-POPULATION_POINTS = 6.5  # points won by ten times the population
 LITERAL_NAME = 1.0  # points won by a name typed as it is written
 LITERAL_FORMER_NAME = 6.0  # points won by a former name typed as it was written
 JOINED_NAME = 92.0  # points of a name typed without its spaces

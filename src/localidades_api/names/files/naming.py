@@ -104,7 +104,6 @@ def name_areas(
             latitud=None,
             longitud=None,
             flags=SEAT if id_ in book.municipios else 0,
-            population_points=0.0,
             names=tuple(names.values()),
             former=(Former(former[id_], former[id_], id_),) if id_ in former else (),
             municipio_words=(),

@@ -11,10 +11,10 @@ from rapidfuzz import fuzz, process
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
 from localidades_api.names import weights
-from localidades_api.names.files.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
+from localidades_api.names.files.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, IndexFiles
 from localidades_api.names.files.naming import name_areas
 from localidades_api.names.files.query import WordIndex
-from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
+from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName
 from localidades_api.names.reading.areas import AreaBook
 
 T = TypeVar("T")
@@ -79,7 +79,6 @@ class IndexReader:
     def _read_place(self, row: int) -> IndexedLocality:
         id_, population, latitude, longitude, _, _, offset, flags = self.layout.record(row)
         poblacion = None if population < 0 else population
-        ranking = ranked_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
         nombre, named, former = self.layout.text(offset).split(PART)
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
         return IndexedLocality(
@@ -90,7 +89,6 @@ class IndexReader:
             None if math.isnan(latitude) else latitude,
             None if math.isnan(longitude) else longitude,
             flags,
-            weights.POPULATION_POINTS * math.log10(1 + ranking),
             tuple([_read_name(item) for item in named.split(ITEM)]),
             tuple([_read_former(item) for item in former.split(ITEM)]) if former else (),
             self.areas.words[municipio_id],

@@ -9,14 +9,15 @@ from rapidfuzz.distance import OSA
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
-from localidades_api.names.files.layout import SEAT
+from localidades_api.names.files.layout import SEAT, URBAN
 from localidades_api.names.files.query import ParsedQuery, wrong_letters
-from localidades_api.names.places import IndexedLocality, NameKind
+from localidades_api.names.places import IndexedLocality, NameKind, ranked_population
 from localidades_api.names.reading.vocabulary import GENERICS, STOP_WORDS
 
 REASONS: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
 }  # fmt: skip
+POPULATION_POINTS = 6.5  # won by ten times the population
 _SHORT_WORD = 5  # letters: a shorter word is misspelt more surely
 _NAME, _MUNICIPIO, _ESTADO, _NOWHERE = range(4)  # the part of a place that has a word
 
@@ -145,6 +146,13 @@ def _match(found: _FittedWords, kind: NameKind) -> MatchReason:
     if not found.is_ordered:
         return "words"
     return "prefix" if found.is_begun or found.left else "exact"
+
+
+def population_points(place: IndexedLocality) -> float:
+    """Return the points that a place wins by its population, on a logarithmic scale."""
+    is_urban, is_seat = bool(place.flags & URBAN), bool(place.flags & SEAT)
+    ranked = ranked_population(place.poblacion, is_urban=is_urban, is_seat=is_seat)
+    return POPULATION_POINTS * math.log10(1 + ranked)
 
 
 def literal_points(typed: ParsedQuery, place: IndexedLocality) -> float:

@@ -16,7 +16,7 @@ from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import IndexedLocality, Suggested
 from localidades_api.names.reading.text import canonical
 from localidades_api.names.reading.vocabulary import COUNTRY
-from localidades_api.names.suggestions.ranking import Fit, fit, literal_points
+from localidades_api.names.suggestions.ranking import Fit, fit, literal_points, population_points
 from localidades_api.names.suggestions.suggest_areas import AreaSuggester
 
 _PROPOSED = 16  # the most places that a look-up proposes: enough to include the right one, if it is large
@@ -102,7 +102,7 @@ class Suggester:
                             fits[row] = fitting
         typed = readings[-1]
         self._keep_estado(typed, fits)
-        points = {row: found.points + place(row).population_points for row, found in fits.items()}
+        points = {row: found.points + population_points(place(row)) for row, found in fits.items()}
         ranked = sorted(fits, key=lambda row: (-points[row], row))
         ranked[:_COMPARED] = sorted(
             ranked[:_COMPARED], key=lambda row: (-points[row] - literal_points(typed, place(row)), row)
@@ -199,7 +199,7 @@ class Suggester:
             place.nombre,
             self._index.label(place),
             found.match,
-            round(found.points + place.population_points, 2),
+            round(found.points + population_points(place), 2),
             found.written or None,
             place.id // KEYS_OF_A_MUNICIPIO,
             place.poblacion,

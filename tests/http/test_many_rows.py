@@ -18,10 +18,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from localidades_api.bulk import exchange
 from localidades_api.bulk.formats import XLSX
 from localidades_api.catalogue.columns import MATCHED
 from localidades_api.http import body
+from localidades_api.http import body as http_body
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
@@ -169,7 +169,7 @@ async def test_unreadable_body_is_a_problem_with_advice(
 
 async def test_oversized_body_is_refused(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     content = json.dumps({"rows": [ROW] * 100})
-    monkeypatch.setattr(exchange, "MAX_BODY", len(content))
+    monkeypatch.setattr(http_body, "MAX_SPOOLED", len(content))
     assert (await post(client, content)).status_code == 200
     answer = await post(client, content + " ")
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")

@@ -24,7 +24,7 @@ from localidades_api.bulk.answer_columns import (
 )
 from localidades_api.bulk.answers import Point, answer_points, answer_sample, match_row
 from localidades_api.bulk.columns import AnswerRows, Reading
-from localidades_api.bulk.exchange import MAX_BODY, Answered, Answering, BulkResponse, Exchange, PreviewResponse, Read
+from localidades_api.bulk.exchange import Answered, Answering, BulkResponse, Exchange, PreviewResponse, Read
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
@@ -55,6 +55,7 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UnsupportedMediaTypeError,
 )
+from localidades_api.http.body import MAX_SPOOLED
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -178,7 +179,7 @@ def described(
     responses = {
         200: {"description": answer, "headers": headers},
         408: problem(RequestTimeoutError(), "The body came too slowly."),
-        413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
+        413: problem(ContentTooLargeError(MAX_SPOOLED), "The body is larger than 1 GB."),
         415: problem(
             UnsupportedMediaTypeError(list(_NAMES.values())),
             "The body is neither JSON, NDJSON, CSV nor an Excel workbook (.xlsx).",

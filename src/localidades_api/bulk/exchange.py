@@ -39,7 +39,6 @@ class Answering(NamedTuple):
 
 _log = logging.getLogger(__name__)
 
-MAX_BODY = 1024**3  # bytes, as in deploy/nginx
 _IN_MEMORY = 1024**2  # bytes of a body that is not in a file
 
 
@@ -67,7 +66,7 @@ class _RowsResponse(Response, ABC):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has the scope
         """Receive the rows, and send the response."""
         with SpooledTemporaryFile(_IN_MEMORY) as body:
-            await spool_body(self._request, body, MAX_BODY)
+            await spool_body(self._request, body)
             async with self._transfers.begin().sending(scope):
                 await self._send(body, send)
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from localidades_api.errors import ContentTooLargeError, RequestTimeoutError, UnavailableError
 
 MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
+MAX_SPOOLED = 1024**3  # bytes of a file of rows, as in deploy/nginx
 _MIN_RATE = 10_000  # bytes a second, on average since the body began
 _MAX_TIME = 3600.0  # seconds for a whole body
 
@@ -45,14 +46,14 @@ async def read_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-async def spool_body(request: Request, file: IO[bytes], limit: int) -> None:
+async def spool_body(request: Request, file: IO[bytes]) -> None:
     """Write the whole body to a file, and go back to its start.
 
-    Raises as `read_body` does, and UnavailableError if the disk is full.
+    Raises ContentTooLargeError beyond `MAX_SPOOLED` bytes, UnavailableError if the disk is full, and as `read_chunks`.
     """
     async for chunk in read_chunks(request):
-        if file.tell() + len(chunk) > limit:
-            raise ContentTooLargeError(limit)
+        if file.tell() + len(chunk) > MAX_SPOOLED:
+            raise ContentTooLargeError(MAX_SPOOLED)
         try:
             file.write(chunk)
         except OSError as error:

@@ -142,7 +142,7 @@ def _draw(
     scale_width = round(length / METRES_A_DEGREE / reach)
     middle = Dot(width // 2, height // 2, _HERE) if here else None
     points = [ground.locate(place["longitud"], place["latitud"]) for place in places]
-    dots = [Dot(round(x), round(y), _radius(one["poblacion"])) for one, (x, y) in zip(places, points, strict=True)]
+    dots = [Dot(round(x), round(y), _radius(place["poblacion"])) for place, (x, y) in zip(places, points, strict=True)]
     free = _Lettering(width, letter=9.5, line=17.0)
     free.cover(_Box(0, 16 + max(scale_width, 9.5 * len(scale_label)), height - 24, 34))
     free.cover(*map(_Box.of, filter(None, (middle, *dots))))
@@ -316,10 +316,10 @@ def draw_states(cells: Iterable[StateCell]) -> dict[int, StateShape]:
     """Draw the estados by their keys, in cells of `STATES`; a cell belongs to the estado with most places in it."""
     owners: dict[int, StateCell] = {}
     population: Counter[int] = Counter()
-    for one in cells:
-        population[one.id] += one.population or 0
-        if one.cell is not None and (one.cell not in owners or one.places > owners[one.cell].places):
-            owners[one.cell] = one
+    for area in cells:
+        population[area.id] += area.population or 0
+        if area.cell is not None and (area.cell not in owners or area.places > owners[area.cell].places):
+            owners[area.cell] = area
     shapes: dict[int, list[int]] = {}
     for cell in sorted(owners):
         shapes.setdefault(owners[cell].id, []).append(cell)

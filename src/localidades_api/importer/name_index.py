@@ -67,7 +67,10 @@ class Source(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the index: a digest of the releases and of `CODE`."""
-        return digest(CODE, *(f"{one.name} {one.sha256} {one.localities}" for one in (self.release, *self.earlier)))
+        return digest(
+            CODE,
+            *(f"{release.name} {release.sha256} {release.localities}" for release in (self.release, *self.earlier)),
+        )
 
     async def read(self, database: Database) -> History:
         """Return the localities of the release, compared with the earlier releases in the database."""

@@ -48,15 +48,15 @@ class AreaMatcher:
 
     def _states(self, text: str | None) -> list[Candidate]:
         book = self._index.areas
-        found = book.find_state(text) if text else None
-        if text is None or found is None:
+        estado_id = book.find_state(text) if text else None
+        if text is None or estado_id is None:
             return []
-        nombre = book.estados[found]
+        nombre = book.estados[estado_id]
         if not book.is_misspelt_state(text):
-            return [Candidate(found, nombre, probability.score(weights.LITERAL), ())]
+            return [Candidate(estado_id, nombre, probability.score(weights.LITERAL), ())]
         return [
             Candidate(
-                found, nombre, probability.score(weights.MISSPELT_ESTADO), (differ(Reason.SPELLING, text, nombre),)
+                estado_id, nombre, probability.score(weights.MISSPELT_ESTADO), (differ(Reason.SPELLING, text, nombre),)
             )
         ]
 
@@ -80,17 +80,17 @@ class AreaMatcher:
 
     def _named(self, readings: Sequence[MatchRow]) -> list[Candidate]:
         """Return the municipios that the name of a row may be, in one reading or another, with their probabilities."""
-        found: dict[int, tuple[Comparison, dict[str, float]]] = {}
+        compared_areas: dict[int, tuple[Comparison, dict[str, float]]] = {}
         for reading in readings:
             question, compared = self._propose(reading)
             for (id_, comparison), evidence in zip(compared, self._evidence(question, compared), strict=True):
-                found.setdefault(id_, (comparison, evidence))
-        likely = probability.probabilities([evidence for _, evidence in found.values()])
+                compared_areas.setdefault(id_, (comparison, evidence))
+        likely = probability.probabilities([evidence for _, evidence in compared_areas.values()])
         return [
             Candidate(
                 id_, self._index.areas.label(id_), probability.score(share * weights.LITERAL), comparison.differences
             )
-            for share, (id_, (comparison, _)) in zip(likely, found.items(), strict=True)
+            for share, (id_, (comparison, _)) in zip(likely, compared_areas.items(), strict=True)
         ]
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:

@@ -57,17 +57,19 @@ class Matcher:
         name, street = read_address(row.nombre)
         if name == row.nombre or not (name or row.municipio):
             return result
-        found = self._match_line(row._replace(nombre=name or row.municipio), sure)
+        in_town = self._match_line(row._replace(nombre=name or row.municipio), sure)
         share = weights.IN_TOWN if street else 1.0
-        if found.best is None or (result.best is not None and result.best.score > found.best.score):
+        if in_town.best is None or (result.best is not None and result.best.score > in_town.best.score):
             return result
         aside = differ(Reason.ADDRESS, street or row.nombre)
         candidates = tuple(
-            one._replace(score=probability.score(share * one.score / 100), faults=(aside, *one.faults))
-            for one in found.candidates
+            candidate._replace(
+                score=probability.score(share * candidate.score / 100), faults=(aside, *candidate.faults)
+            )
+            for candidate in in_town.candidates
         )
-        outcome: Outcome = "ambiguous" if street or found.id is None else "sure"
-        return MatchResult(outcome, candidates, found.withdrawn)
+        outcome: Outcome = "ambiguous" if street or in_town.id is None else "sure"
+        return MatchResult(outcome, candidates, in_town.withdrawn)
 
     def _match_line(self, row: MatchRow, sure: float) -> MatchResult:
         with_areas, plain = read_row(self._index.areas, row)
@@ -75,9 +77,11 @@ class Matcher:
             if is_filler(readings[0].nombre):
                 return self._match_reading(readings[0], sure)
             # Another reading must not make certain what one with areas leaves in doubt.
-            found = [one for reading in readings if (one := self._match_reading(reading, sure)).outcome != "none"]
-            if found:
-                return found[0] if len(found) == 1 else probability.weigh_readings(found, sure)
+            results = [
+                result for reading in readings if (result := self._match_reading(reading, sure)).outcome != "none"
+            ]
+            if results:
+                return results[0] if len(results) == 1 else probability.weigh_readings(results, sure)
         return self._match_reading(plain, sure)
 
     def _match_reading(self, row: MatchRow, sure: float) -> MatchResult:
@@ -247,21 +251,21 @@ class Matcher:
     def _find_literally(self, folded: str, municipio_id: int, sure: float) -> MatchResult | None:
         layout = self._index.layout
         rows = layout.find(municipio_id, folded, _HOMONYMS)
-        found = []
+        places = []
         for row in rows:
             id_, nombre, flags = layout.name(row)
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
             if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO) or (flags & SEAT and len(rows) > 1):
                 return None  # people may mean a town, or the seat, by a part of its name, and the seat by its name
-            found.append((id_, self._index.label_of(id_, nombre, flags), row))
-        if not found:
+            places.append((id_, self._index.label_of(id_, nombre, flags), row))
+        if not places:
             return None
-        score = probability.score(weights.LITERAL / len(found))
-        doubts = (differ(Reason.HOMONYM, folded),) if len(found) > 1 else ()
-        candidates = tuple(Candidate(id_, label, score, doubts, row) for id_, label, row in found)
+        score = probability.score(weights.LITERAL / len(places))
+        doubts = (differ(Reason.HOMONYM, folded),) if len(places) > 1 else ()
+        candidates = tuple(Candidate(id_, label, score, doubts, row) for id_, label, row in places)
         gone = self._find_withdrawn(folded, municipio_id)
-        is_doubtful = gone is not None or len(found) > 1
+        is_doubtful = gone is not None or len(places) > 1
         outcome = probability.outcome(weights.LITERAL, is_doubtful=is_doubtful, is_literal=True, sure=sure)
         return MatchResult(outcome, candidates[:MAX_CANDIDATES], gone)
 
@@ -269,19 +273,21 @@ class Matcher:
         self, question: Question, first: ComparedPlace, compared: Sequence[ComparedPlace]
     ) -> Iterator[Difference]:
         """Yield why another place than the likeliest may be meant, even one that was not compared."""
-        row, place, found = question.row, first.place, first.comparison.differences
+        row, place, differences = question.row, first.place, first.comparison.differences
         if question.has_key(place):
-            yield from (fault for fault in found if fault.reason.is_doubt_of_key)
+            yield from (difference for difference in differences if difference.reason.is_doubt_of_key)
             if first.comparison.cost > weights.LEAD and any(comparison.has_same_name for _, comparison in compared):
                 yield differ(Reason.OTHER_PLACE, row.nombre or "")
             return
-        yield from (fault for fault in found if fault.reason.is_doubt)
-        is_homonym = place.flags & (HOMONYM | SEAT) == HOMONYM and _OTHER_NAMES.isdisjoint(one.code for one in found)
+        yield from (difference for difference in differences if difference.reason.is_doubt)
+        is_homonym = place.flags & (HOMONYM | SEAT) == HOMONYM and _OTHER_NAMES.isdisjoint(
+            difference.code for difference in differences
+        )
         if is_homonym and row.kilometres_to(place.latitud, place.longitud) is None:
             yield differ(Reason.HOMONYM, place.nombre)
-        if self._may_be_short(question, place, found):
+        if self._may_be_short(question, place, differences):
             yield differ(Reason.SHORT_NAME, row.nombre or "")
-        kinds = {fault.given for fault in found if fault.reason.evidence.startswith("kind_added")}
+        kinds = {difference.given for difference in differences if difference.reason.evidence.startswith("kind_added")}
         find, municipio_id = self._index.layout.find, place.id // KEYS_OF_A_MUNICIPIO
         for article, word in pairwise(question.given.folded.split()) if kinds else ():
             name = f"{article} {word}"
@@ -295,7 +301,7 @@ class Matcher:
             id_ // KEYS_OF_A_STATE == estado_id and words <= {*named} for id_, named in self._index.areas.words.items()
         )
 
-    def _may_be_short(self, question: Question, place: IndexedLocality, found: Sequence[Difference]) -> bool:
+    def _may_be_short(self, question: Question, place: IndexedLocality, differences: Sequence[Difference]) -> bool:
         """Return whether people use the name for another place: for a town, or the seats of two municipios, for short.
 
         Without a municipio, the first word of a name that was not given may be another place's: Mariano Arista.
@@ -308,10 +314,12 @@ class Matcher:
             return True
         if question.row.municipio:
             return False
-        if found and place.flags & SEAT and self._count_named(words, place) > 1:
+        if differences and place.flags & SEAT and self._count_named(words, place) > 1:
             return True
         firsts = (next((word for word in name.words if word not in GENERICS), "") for name in place.names)
-        return not {fault.found for fault in found if fault.reason is Reason.MISSING}.isdisjoint(firsts)
+        return not {difference.found for difference in differences if difference.reason is Reason.MISSING}.isdisjoint(
+            firsts
+        )
 
     def _candidate(self, compared: ComparedPlace, share: float) -> Candidate:
         place, comparison = compared

@@ -63,7 +63,8 @@ class ReleaseTracker:
 
     def _digest(self) -> str:
         shown = "/".join(
-            f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
+            f"{release.name} {release.sha256} {release.published_at} {self.changes.get(release.name)}"
+            for release in self.every
         )
         return hashlib.blake2b(f"{self._publication} {shown}{self.borders}".encode(), digest_size=6).hexdigest()
 

@@ -354,7 +354,9 @@ def _document() -> dict[str, Any]:
         "servers": [{"url": "."}],  # relative to the document
         "paths": paths,
         "components": {
-            "parameters": {"limit": next(one for one in _parameters(FeaturesQuery) if one["name"] == "limit")}
+            "parameters": {
+                "limit": next(parameter for parameter in _parameters(FeaturesQuery) if parameter["name"] == "limit")
+            }
         },
     }
 

@@ -123,7 +123,7 @@ async def get_municipality_at_point(
     content = {"results": _describe(edition, found), "outlines": reach}
     has_page = builder.wants_html and not content["results"]  # which names them
     states = await repository.list_states(builder.release) if has_page else []
-    names = [one.nombre for one in states if one.id in estados]
+    names = [state.nombre for state in states if state.id in estados]
     response = builder.answer("outlines/at.html", "Municipio", content, estados=names)
     # The response cache would keep it until the next release, but an edition may come before.
     response.headers["Cache-Control"] = "no-cache, private"

@@ -363,10 +363,10 @@ class Alignment:
                 return None
         return self._pairs if cost < most else None
 
-    def _pair(self, reason: Reason, one: str, other: str, more: float = 0.0) -> None:
-        self._added.remove(one)
-        self._missing.remove(other)
-        self._pairs.append(differ(reason, one, other, more))
+    def _pair(self, reason: Reason, word: str, counterpart: str, more: float = 0.0) -> None:
+        self._added.remove(word)
+        self._missing.remove(counterpart)
+        self._pairs.append(differ(reason, word, counterpart, more))
 
     def _shares_nothing(self) -> bool:
         """Return whether the name has no word of the given one, except for those that many names have."""
@@ -386,19 +386,25 @@ class Alignment:
 
     def _pair_alike(self) -> None:
         """Pair words that are alike, the most alike first."""
-        ones, others = (
+        given, own = (
             [word for word in words if len(word) > 1 and not word.isdigit()] for words in (self._added, self._missing)
         )
         pairs = sorted(
-            (-likeness, one, other)
-            for one in ones
-            for other in others
-            if (likeness := _likeness(one, other)) >= weights.MIN_WORD_LIKENESS and _has_same_digits([one], [other])
+            (-likeness, word, counterpart)
+            for word in given
+            for counterpart in own
+            if (likeness := _likeness(word, counterpart)) >= weights.MIN_WORD_LIKENESS
+            and _has_same_digits([word], [counterpart])
         )
-        for unlike, one, other in pairs:
-            are_contrasts = one in CONTRASTING and other in CONTRASTING
-            if one in self._added and other in self._missing and not are_contrasts and not _differ_in_size(one, other):
-                self._pair(Reason.SPELLING, one, other, max(0.0, (1 + unlike) * weights.SPELLING_PENALTY - 1))
+        for unlike, word, counterpart in pairs:
+            are_contrasts = word in CONTRASTING and counterpart in CONTRASTING
+            if (
+                word in self._added
+                and counterpart in self._missing
+                and not are_contrasts
+                and not _differ_in_size(word, counterpart)
+            ):
+                self._pair(Reason.SPELLING, word, counterpart, max(0.0, (1 + unlike) * weights.SPELLING_PENALTY - 1))
 
     def _pair_joined(self) -> None:
         """Pair the words left over if they have the same letters, differently spaced: `seyba playa` and Seybaplaya."""
@@ -408,9 +414,9 @@ class Alignment:
             return
         likeness = _likeness("".join(self._added), "".join(self._missing))
         if likeness >= weights.MIN_SPACING_LIKENESS and _has_same_digits(self._added, self._missing):
-            one, other = " ".join(self._added), " ".join(self._missing)
-            self._added, self._missing = [one], [other]
-            self._pair(Reason.SPACING, one, other, (1 - likeness) * weights.SPELLING_PENALTY)
+            given, own = " ".join(self._added), " ".join(self._missing)
+            self._added, self._missing = [given], [own]
+            self._pair(Reason.SPACING, given, own, (1 - likeness) * weights.SPELLING_PENALTY)
 
     def _pair_abbreviated(self) -> None:
         for word in tuple(self._added):
@@ -426,8 +432,11 @@ class Alignment:
         added, missing = self._added, self._missing
         if added and missing:
             for reason, words in (
-                (Reason.NUMBER_OTHER, [[one for one in words if one.isdigit()] for words in (added, missing)]),
-                (Reason.CONTRAST_OTHER, [[one for one in words if one in CONTRASTING] for words in (added, missing)]),
+                (Reason.NUMBER_OTHER, [[word for word in words if word.isdigit()] for words in (added, missing)]),
+                (
+                    Reason.CONTRAST_OTHER,
+                    [[word for word in words if word in CONTRASTING] for words in (added, missing)],
+                ),
             ):
                 if all(words):
                     yield differ(reason, words[0][0], words[1][0])

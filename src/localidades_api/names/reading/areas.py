@@ -126,8 +126,8 @@ class AreaBook:
         None if there is none, or if a municipio has exactly this name.
         """
         folded = fold(repair(text))
-        if (found := self.named_state(folded)) is not None:
-            return found
+        if (estado_id := self.named_state(folded)) is not None:
+            return estado_id
         # `Pueblo` and `Colina` are words with another meaning.
         if " " not in folded and self._count(folded) >= weights.MIN_PLACES_OF_OTHER_WORD:
             return None
@@ -151,18 +151,18 @@ class AreaBook:
         """Return the key of the estado with a folded name, code or key; None if there is none."""
         if folded.isdigit() and len(folded) <= 2:  # noqa: PLR2004  # the digits of an estado's key
             return int(folded) if int(folded) in self.estados else None
-        found = self._named_state(folded)
-        if found is None and (formal := _FORMAL_STATE.fullmatch(folded)) and formal[1] != folded:
-            found = self._named_state(formal[1])
-        return found
+        estado_id = self._named_state(folded)
+        if estado_id is None and (formal := _FORMAL_STATE.fullmatch(folded)) and formal[1] != folded:
+            estado_id = self._named_state(formal[1])
+        return estado_id
 
     def _named_state(self, folded: str) -> int | None:
         if folded in self._states:
             return self._states[folded]
-        if (found := state_of_code(folded)) in self.estados:
-            return found
-        if (found := self._joined_states.get(folded.replace(" ", ""))) is not None:
-            return found
+        if (estado_id := state_of_code(folded)) in self.estados:
+            return estado_id
+        if (estado_id := self._joined_states.get(folded.replace(" ", ""))) is not None:
+            return estado_id
         if folded.partition(" ")[0] in ARTICLES:  # `El Hidalgo` is a place
             return None
         return self._states_by_words.get(" ".join(canonical_words(folded)))  # `Querétaro Arteaga`
@@ -199,14 +199,14 @@ class AreaBook:
 
     def _similar(self, folded: str, words: str, estados: Collection[int]) -> list[Area]:
         """Return the municipios with names similar to a text, the most similar first."""
-        found: dict[int, Area] = {}
+        areas: dict[int, Area] = {}
         for estado in estados:
-            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
-        if _best(found) < weights.MIN_JOINED_LIKENESS:
+            _add_alike(areas, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
+        if _best(areas) < weights.MIN_JOINED_LIKENESS:
             joined = folded.replace(" ", "")
             for estado in estados:
-                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, weights.MIN_JOINED_LIKENESS)
-        close = [area for area in found.values() if area.likeness >= _best(found) - weights.MAX_BEHIND]
+                _add_alike(areas, joined, self._joined.get(estado, {}), _joined_likeness, weights.MIN_JOINED_LIKENESS)
+        close = [area for area in areas.values() if area.likeness >= _best(areas) - weights.MAX_BEHIND]
         return sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS]
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
@@ -226,7 +226,9 @@ class AreaBook:
         Commas part them, and whatever else stands before an area: `Zapopan - Jalisco`, `Zapopan (Jal.)`; before a
         municipio, that of the estado if it is known.
         """
-        text = ", ".join(part for one in _POSTAL_CODE.sub(" ", text).split(",") if (part := one.strip(_AROUND_LINE)))
+        text = ", ".join(
+            part for piece in _POSTAL_CODE.sub(" ", text).split(",") if (part := piece.strip(_AROUND_LINE))
+        )
         line, _, last = text.rpartition(",")
         text = line if fold(last) in COUNTRY and self.find_state(last) is None else text
         name, _, inner = text.rstrip().rpartition("(")
@@ -239,7 +241,7 @@ class AreaBook:
             if self.find_state(behind) is None and not self._is_municipio(fold(behind), estado_id):
                 break
             text = f"{text[: found.start()]},{text[found.end() :]}"
-        return [part for one in self.without_country(text).split(",") if (part := one.strip(_AROUND_LINE))]
+        return [part for piece in self.without_country(text).split(",") if (part := piece.strip(_AROUND_LINE))]
 
     def without_country(self, text: str) -> str:
         """Return a text without the country, even unfinished, behind an estado: `Tijuana, Baja California, México`."""
@@ -289,15 +291,15 @@ class AreaBook:
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
         """Return the areas with exactly these words: estados, municipios, or municipios beside their estado."""
-        found = list(self._by_words.get(" ".join(words), ()))
+        areas = list(self._by_words.get(" ".join(words), ()))
         for split in range(1, len(words)):
             for municipio, estado in ((words[:split], words[split:]), (words[split:], words[:split])):
                 states = [id_ for id_ in self._by_words.get(" ".join(estado), ()) if id_ < KEYS_OF_A_STATE]
                 if states:
-                    found += [
+                    areas += [
                         id_ for id_ in self._by_words.get(" ".join(municipio), ()) if id_ // KEYS_OF_A_STATE in states
                     ]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(areas))
 
 
 def _likeness(typed: str, name: str, **_: object) -> float:
@@ -314,11 +316,11 @@ def _joined_likeness(typed: str, name: str, **_: object) -> float:
     return min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME)
 
 
-def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
+def _add_alike(areas: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
     for _, score, (id_, is_former) in process.extract(typed, names, scorer=scorer, score_cutoff=least, limit=6):
         likeness = score - is_former  # a present name comes before another municipio's former one
-        if id_ not in found or found[id_].likeness < likeness:
-            found[id_] = Area(id_, likeness, is_former)
+        if id_ not in areas or areas[id_].likeness < likeness:
+            areas[id_] = Area(id_, likeness, is_former)
 
 
 def _best(found: Mapping[int, Area]) -> float:

@@ -62,10 +62,10 @@ class AreaSuggester:
         Letters may be wrong only if no area of these kinds has the words; beside localities, only in a whole name.
         """
         typed = readings(text)
-        if found := self._ranked(self._fits(typed, self._with_every_word(typed[0].folded)), kinds):
-            return found
-        found = self._ranked(self._misspelt(typed), kinds)
-        return [item for item in found if item[1].points >= weights.WHOLE_NAME] if "localidad" in kinds else found
+        if fits := self._ranked(self._fits(typed, self._with_every_word(typed[0].folded)), kinds):
+            return fits
+        fits = self._ranked(self._misspelt(typed), kinds)
+        return [item for item in fits if item[1].points >= weights.WHOLE_NAME] if "localidad" in kinds else fits
 
     def find(self, text: str, kind: PlaceKind) -> list[int]:
         """Return the keys of the areas that a search finds, the likeliest first.

@@ -116,7 +116,6 @@ async def _begin(
 
 
 def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> list[dict[str, Any]]:
-    """Return the areas on a page, with the requested columns."""
     records = (rows[index]._asdict() for index in paging.indexes)
     chosen = split_fields(fields)
     return [{name: record[name] for name in chosen or record} for record in records]

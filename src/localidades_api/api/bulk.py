@@ -155,7 +155,6 @@ _OF_TABLE = {
 
 
 def _rows_of(row: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of an object with rows."""
     return {
         "type": "object",
         "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},

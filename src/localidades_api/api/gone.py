@@ -48,7 +48,6 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
 async def _describe_withdrawn(
     services: Services, release: Release, last: Release, id_: int, successor_id: int | None
 ) -> ProblemPage | None:
-    """Return a locality's last record, its successor, and the localities near its last point now."""
     row = await services.repository.get_locality(last, id_)
     if row is None:
         return None

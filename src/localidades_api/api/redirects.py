@@ -61,7 +61,6 @@ def _is_key(text: str, digits: int) -> bool:
 
 
 def _see_page(request: Request, key: str, query: Mapping[str, str]) -> Response:
-    """Redirect to the page of a place."""
     plural = KINDS[KIND_BY_DIGITS[len(key)]].plural
     folder = "" if request.scope["path"].endswith(f"/{plural}/filter/") else f"../{plural}/"
     carried = {name: query[name] for name in ("format", "lang", "release") if name in query}

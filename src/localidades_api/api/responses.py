@@ -172,7 +172,6 @@ class ResponseBuilder:
         paging: Paging | None,
         context: Mapping[str, object],
     ) -> bytes:
-        """Return the HTML page of a resource."""
         request, path = self.request, self.request.scope["path"]
         query = {name: value for name, value in sorted(parameters_of(self.query).items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}

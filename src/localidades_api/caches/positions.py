@@ -22,8 +22,6 @@ _SUGGESTED = 20  # places that come first by relevance
 
 
 class _Selection(NamedTuple):
-    """The key of the positions that filters select."""
-
     release: Release
     names: str  # digest of the index that answers a search
     bbox: str | None

@@ -192,8 +192,6 @@ def _radius(population: int | None) -> float:
 
 
 class _Box(NamedTuple):
-    """A part of a drawing."""
-
     left: float
     right: float
     middle: float

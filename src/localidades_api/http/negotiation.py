@@ -77,7 +77,6 @@ def choose_coding(lines: Sequence[str], offered: Sequence[str]) -> str | None:
 
 
 def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:
-    """Return the quality that the most specific range gives a media type, 0 if none matches."""
     precedence, quality = max(((range_.precedence(media_type), range_.quality) for range_ in ranges), default=(0, 0.0))
     return quality if precedence else 0.0
 

@@ -122,7 +122,6 @@ class AreaMatcher:
         return question, found
 
     def _municipios_of_seats(self, text: str, estado_id: int | None) -> list[int]:
-        """Return the municipios whose seat has the name in a text, today or in everyday language."""
         names = dict.fromkeys((fold(text), " ".join(canonical(text))))
         rows = [row for name in names for row in self._index.layout.find(estado_id or EVERYWHERE, name, _HOMONYMS)]
         places = [self._index.place(row) for row in dict.fromkeys(rows)]

@@ -181,7 +181,6 @@ class Matcher:
         return question, [*keyed, *others], gone
 
     def _find_withdrawn(self, folded: str, municipio_id: int) -> int | None:
-        """Return the key of a withdrawn place of a municipio with exactly this name, if any."""
         layout = self._index.layout
         rows = layout.find(WITHDRAWN, f"{municipio_id}/{folded}", 1)
         return layout.record(rows[0])[0] if rows else None
@@ -339,7 +338,6 @@ def _evidence(question: Question, found: Sequence[ComparedPlace]) -> list[dict[s
 
 
 def _agrees(comparison: Comparison) -> bool:
-    """Return whether the place with the key of a row has its name and its areas."""
     others = [fault for fault in comparison.differences if fault.reason is not Reason.FORMER_KEY]
     cost = sum(fault.penalty for fault in others)
     return cost < weights.MIN_COST_OF_OTHER_NAME and not any(fault.reason.is_doubt for fault in others)

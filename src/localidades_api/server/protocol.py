@@ -275,7 +275,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._discard_input()
 
     def _discard_input(self) -> None:
-        """Discard all further input."""
         self._discards_input = True
         self._input = b""
         self._unparsed = 0
@@ -327,7 +326,6 @@ class HttpProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]  # at first
 
     def _refuse(self, error: LocalidadesError) -> None:
-        """Send a problem, and close the connection."""
         if isinstance(error, RequestError):
             _log.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1

@@ -29,7 +29,6 @@ def _equals(name: str) -> _Condition:
 
 
 def _any_of(column: ColumnElement[int], parameter: str) -> _Condition:
-    """Return the condition of keys separated by commas."""
     return _Condition(
         column == func.any(bindparam(parameter, type_=ARRAY(Integer))),
         lambda keys: {parameter: [int(key) for key in keys.split(",")]},

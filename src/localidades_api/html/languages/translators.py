@@ -61,7 +61,6 @@ def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _group(parts: Sequence[str]) -> Iterator[str]:
-    """Yield the pattern of a message that was split at its names."""
     for at, part in enumerate(parts):
         yield f"(?P<{part}>.+)" if at % 2 else re.escape(part)
 

@@ -182,7 +182,6 @@ def _qualifiers(words: Iterable[str]) -> set[str]:
 
 
 def _articles(folded: str) -> frozenset[str]:
-    """Return the article that a name begins with, if any, also behind words for the kind of a place."""
     for word in folded.split():
         if word in ARTICLES:
             return frozenset({word})
@@ -505,7 +504,6 @@ def _stem(word: str) -> str:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Return how alike two words are, from 0 to 1; words that sound the same are nearly the same."""
     likeness: float = OSA.normalized_similarity(one, other)
     if one[0] != other[0]:
         likeness -= weights.OTHER_FIRST_LETTER

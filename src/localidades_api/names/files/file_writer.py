@@ -133,7 +133,6 @@ class FileWriter:
         (self._folder / layout.META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
 
     def _totals(self) -> dict[int, tuple[int, int | None]]:
-        """Return the number of localities of each municipio and estado, and their population as far as it is known."""
         localities, population = Counter[int](), Counter[int]()
         for place in self._places:
             for id_ in (place.municipio_id, place.estado_id):
@@ -178,7 +177,6 @@ class _Area(NamedTuple):
 
 
 def _line(nombre: str, names: Names) -> str:
-    """Return the name of a place and its names as the first parts of its text."""
     named = layout.ITEM.join(f"{name.kind}{' '.join(name.words)}{layout.FIELD}{name.written}" for name in names.names)
     return f"{nombre}{layout.PART}{named}{layout.PART}"
 
@@ -251,8 +249,6 @@ class _Table:
 
 
 class _Blocks:
-    """Collects the names of each municipio and writes them, one municipio after another."""
-
     def __init__(self) -> None:
         self._blocks: dict[int, tuple[list[str], list[int]]] = defaultdict(lambda: ([], []))
 

@@ -198,7 +198,6 @@ class AreaBook:
         ]
 
     def _similar(self, folded: str, words: str, estados: Collection[int]) -> list[Area]:
-        """Return the municipios with names similar to a text, the most similar first."""
         areas: dict[int, Area] = {}
         for estado in estados:
             _add_alike(areas, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
@@ -284,7 +283,6 @@ class AreaBook:
         return [id_ for name, ids in self._untitled[estado_id].items() if inner in f" {name} " != inner for id_ in ids]
 
     def _begun(self, words: str, estado_id: int) -> list[int]:
-        """Return the municipios of an estado whose names begin with these words, the last of them cut short."""
         if len(words) < weights.MIN_LETTERS_OF_CUT_NAME:
             return []
         return [id_ for name, ids in self._untitled[estado_id].items() if name.startswith(words) for id_ in ids]

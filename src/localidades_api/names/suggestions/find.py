@@ -47,7 +47,6 @@ class Finder:
         return []
 
     def _narrowing(self, filters: LocalityFilters) -> list[Query]:
-        """Return the queries for the other filters, with the terms that `names.word_writer` writes."""
         chosen = ((letter, filters.chosen.get(name)) for name, letter in _LETTERS.items())
         found = [
             any_of([self._words.area(f"{letter}{value}") for value in values.split(",")])
@@ -59,7 +58,6 @@ class Finder:
         return found
 
     def _queries(self, folded: str) -> Iterator[Query]:
-        """Yield the readings of a text; the first that finds a place counts."""
         yield from self._keys(folded)
         if rows := self._layout.find(LABEL, folded):
             yield self._rows(rows)

@@ -210,7 +210,6 @@ class Suggester:
     # -- Areas
 
     def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
-        """Return the estados and municipios that a text may name, the likeliest first."""
         areas = self._areas_without_seats if "localidad" in kinds else self.areas
         found = [
             self._suggested_area(id_, best._replace(points=best.points + _points_of_area(id_, best)))
@@ -248,7 +247,6 @@ class Suggester:
         return found[:limit]
 
     def _places_of(self, kind: PlaceKind, key: int, limit: int) -> list[Suggested]:
-        """Return the largest places of an estado, or of a municipio with its seat first."""
         words = self._index.words
         places = [self._index.place(row) for row in words.propose(words.area(f"{kind[0]}{key}"), limit)]
         if kind == "municipio":
@@ -264,7 +262,6 @@ def _points_of_area(id_: int, best: Fit) -> float:
 
 
 def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:
-    """Return the key of the narrower area; None if the municipio is in another estado."""
     if estado_id and municipio_id and not _holds(estado_id, municipio_id):
         return None
     return municipio_id or estado_id or EVERYWHERE
@@ -279,5 +276,4 @@ def _holds_place(scope: int, place: IndexedLocality) -> bool:
 
 
 def _terms(scope: int) -> list[str]:
-    """Return the terms that places of an area have in their scope."""
     return [] if scope == EVERYWHERE else [f"e{scope}" if scope < KEYS_OF_A_STATE else f"m{scope}"]

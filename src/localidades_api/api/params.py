@@ -88,7 +88,7 @@ class ReleaseQuery(RepresentationQuery):
 _OF_EACH_LINK = {"page", "page_size", "format", "lang", "release"}
 
 
-class PagedQuery(NegotiatedQuery):
+class PagedQuery(BaseModel):
     """The parameters of a list in pages."""
 
     page: PageNumber = 1
@@ -105,7 +105,7 @@ class PagedQuery(NegotiatedQuery):
         return Paging(quantity, self.page, self.page_size, {**pinned, **self.link_parameters}).check()
 
 
-class AreasQuery(ReleaseQuery, PagedQuery):
+class AreasQuery(PagedQuery, ReleaseQuery):
     """The parameters of a list of areas."""
 
     search: AreaSearchParam = None
@@ -126,7 +126,7 @@ class MunicipalitiesQuery(AreasQuery):
     fields: MunicipalityFieldsParam = None
 
 
-class LocalitiesQuery(LocalityFilters, ReleaseQuery, PagedQuery):
+class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
     """The parameters of the list of localities."""
 
     sort: SortParam = DEFAULT_SORT
@@ -218,11 +218,11 @@ class FileQuery(LocalityFilters, StrictQuery):
     release: ReleaseParam = None
 
 
-class ReleasesQuery(RepresentationQuery, PagedQuery):
+class ReleasesQuery(PagedQuery, RepresentationQuery):
     """The parameters of the list of releases."""
 
 
-class ChangesQuery(PagedQuery):
+class ChangesQuery(PagedQuery, NegotiatedQuery):
     """The parameters of a list of changes."""
 
     since: NameOfRelease = Field(description="Name of the release from which the changes lead.", examples=["2012-06"])

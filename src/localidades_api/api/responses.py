@@ -125,7 +125,8 @@ class ResponseBuilder:
             current = f".{self._current}" if self._current else ""
             name += f".{self._releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
             vary.append("Accept-Language")
-        is_long = isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
+        paged = _paged(self.query)
+        is_long = paged is not None and paged.page_size > PAGE_SIZE
         asked = Headers() if self.wants_html and not is_page else self.request.headers  # a page shows uncoded JSON
         return Representation.of(
             asked,
@@ -201,6 +202,10 @@ def _choose_format(request: Request, query: NegotiatedQuery, formats: Mapping[st
     return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
+def _paged(query: object) -> PagedQuery | None:
+    return query if isinstance(query, PagedQuery) else None
+
+
 def _refuse_on_a_page(query: NegotiatedQuery) -> None:
     """Refuse the columns that a query chooses of an HTML page, and redirect to one that shows fewer records.
 
@@ -210,8 +215,8 @@ def _refuse_on_a_page(query: NegotiatedQuery) -> None:
         raise InvalidParametersError(
             [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
         )
-    if isinstance(query, PagedQuery) and query.page_size > MAX_HTML_PAGE_SIZE:
-        page = page_of_first_record(query.page, query.page_size, MAX_HTML_PAGE_SIZE)
+    if (paged := _paged(query)) and paged.page_size > MAX_HTML_PAGE_SIZE:
+        page = page_of_first_record(paged.page, paged.page_size, MAX_HTML_PAGE_SIZE)
         smaller = {"page": str(page), "page_size": str(MAX_HTML_PAGE_SIZE)}
         location = f"?{urlencode({**parameters_of(query), **smaller})}"
         raise EarlyResponse(HTTPStatus.TEMPORARY_REDIRECT, {"Location": location})

@@ -55,7 +55,7 @@ sql: $(VENV)/dev.stamp ## Run the tests that depend on SQL, for another Postgres
 	$(PYTEST) -p no:pytest_cov -m "not tail" -k "not stalled and not aborted" \
 		tests/importer/test_import.py tests/importer/test_migrations.py \
 		tests/importer/test_retire.py tests/http/test_changes.py tests/http/test_downloads.py \
-		tests/http/test_filters.py tests/http/test_nearest.py tests/http/test_releases.py tests/http/test_search.py \
+		tests/http/test_filters.py tests/http/test_counts.py tests/http/test_nearest.py tests/http/test_releases.py tests/http/test_search.py \
 		tests/http/test_sort.py tests/http/test_tiles.py \
 		tests/extensions/test_outlines.py::test_points_inside_on_borders_at_sea_and_at_poles \
 		tests/extensions/test_outlines.py::test_ogc_box_finds_what_its_outline_touches $(ARGS)

@@ -167,6 +167,22 @@ async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> N
     assert page.fields(page.of_class("form", "filters")) == asked
 
 
+@pytest.mark.parametrize("areas", [{"estado_id": "1,14"}, {"municipio_id": "1001,14001"}], ids=urlencode)
+async def test_several_areas_are_one_choice_and_not_on_the_map(
+    client: httpx.AsyncClient, areas: dict[str, str]
+) -> None:
+    page = Page.of(await client.get(LOCALIDADES, params=areas, headers={"Accept": "text/html"}))
+    form = page.of_class("form", "filters")
+    assert {name: value for name, value in page.fields(form).items() if value} == areas
+    [chosen] = [
+        option.text for option in page.inside("option", of=form) if option.attributes["value"] in areas.values()
+    ]
+    assert chosen in {"Aguascalientes, Jalisco", "Municipio 001, Municipio 001"}
+    assert not any(
+        "estado_id" in link.attributes["href"] for link in page.all("a") if "/map" in link.attributes["href"]
+    )
+
+
 async def test_ogc_features_have_the_filters_of_the_list(client: httpx.AsyncClient) -> None:
     for name in ColumnFilters.model_fields:
         asked = {name: EVERY_FILTER[name]}

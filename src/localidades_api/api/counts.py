@@ -1,8 +1,6 @@
 """Counts of localities: how many there are, and how many live there, by area, ambito or size."""
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
@@ -18,7 +16,8 @@ from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, NamesDep, PositionsDep, ReleasesDep
 from localidades_api.catalogue.filters import LocalityFilters, Omittable
 from localidades_api.catalogue.keys import PlaceKind, format_key
-from localidades_api.database.queries.counts import SIZES, Group, count_localities
+from localidades_api.database.queries.counts import SIZES, Group, list_counts
+from localidades_api.downloads.changes import csv_of
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.html.renderer import FORMATS
 
@@ -73,7 +72,7 @@ class LocalityCounts(BaseModel):
 
 
 @router.get("/counts/", summary="Count localities", response_model=LocalityCounts)
-async def count(
+async def count_localities(
     request: Request,
     query: Annotated[CountsQuery, Query()],
     releases: ReleasesDep,
@@ -90,10 +89,11 @@ async def count(
             builder.depend_on(index)
         builder.check_modified()
         among = await positions.get(release, query, names=index) if index else None
-    rows = await count_localities(database, release, query.by, query, among)
+    rows = await list_counts(database, release, query.by, query, among)
     results = [_describe(row, query.by) for row in rows]
     if builder.format == "csv":
-        return builder.represent().respond(_as_csv(results), {"Content-Type": _CSV})
+        table = csv_of([LocalityCount.model_fields, *(result.values() for result in results)])
+        return builder.represent().respond(table, {"Content-Type": _CSV})
     content = {"quantity": len(results), "results": results}
     listed = [(row, query.chosen | _filters_of(row.key, query)) for row in rows] if builder.wants_html else []
     return builder.answer("counts.html", "Counts", content, rows=listed, by=query.by, chosen=query.chosen)
@@ -117,11 +117,3 @@ def _filters_of(key: Any, query: CountsQuery) -> dict[str, str]:  # noqa: ANN401
         most = above - 1 if query.poblacion_max is None else min(above - 1, query.poblacion_max)
         filters["poblacion_max"] = str(most)
     return filters
-
-
-def _as_csv(results: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(LocalityCount.model_fields))
-    table.writeheader()
-    table.writerows(results)
-    return text.getvalue().encode()

@@ -3,7 +3,7 @@
 import csv
 import io
 from array import array
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_json
@@ -65,18 +65,19 @@ async def write_changes(
 
     A table has a row for each change, with the whole record before and after, and the names of the columns that differ.
     """
-    head = _lines([_HEADER]) if format_ == "csv" else b""
+    head = csv_of([_HEADER]) if format_ == "csv" else b""
     for start in range(0, len(changes), _CHUNK * 2):
         chunk = await describe_changes(database, old, new, changes[start : start + _CHUNK * 2])
         if format_ == "csv":
-            yield head + _lines(map(_cells, chunk))
+            yield head + csv_of(map(_cells, chunk))
         else:
             yield b"".join(to_json(change.content) + b"\n" for change in chunk)
         head = b""
     yield head
 
 
-def _lines(rows: Iterable[Sequence[object]]) -> bytes:
+def csv_of(rows: Iterable[Iterable[object]]) -> bytes:
+    """Write rows as CSV."""
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()

@@ -19,7 +19,7 @@ Group = Literal["municipio", "estado", "ambito", "tamano"]
 SIZES = (0, 1, 250, 500, 1000, 2500, 5000, 10_000, 15_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 
 
-async def count_localities(
+async def list_counts(
     database: Database, release: Release, by: Group, filters: LocalityFilters, among: Sequence[int] | None = None
 ) -> Sequence[Row[Any]]:
     """Return the number and the known population of localities in each group that has any, by its key.

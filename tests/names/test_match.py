@@ -50,6 +50,21 @@ def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) ->
         assert (fault.code, fault.given, fault.found) == ("municipio", municipio, found)
 
 
+@pytest.mark.parametrize(
+    ("row", "id_"),
+    [
+        (MatchRow("Tlaquepaque", "San Pedro Tlaquepaque", "México"), 140980001),
+        (MatchRow("Tlaquepaque", None, "MEX"), 140980001),
+        (MatchRow("Metepec", "Metepec", "México"), 150540001),
+        (MatchRow("Metepec", None, "Mex."), 150540001),  # of the estado, if it has the name
+        (MatchRow("Metepec", "Metepec", "Hidalgo"), 130370001),
+    ],
+)
+def test_mexico_is_an_estado_or_the_country(index_of: Callable[..., NameIndex], row: MatchRow, id_: int) -> None:
+    metepec = [place(150540001, "Metepec", "Metepec", "México"), place(130370001, "Metepec", "Metepec", "Hidalgo")]
+    assert index_of(*PLACES, *metepec).match(row).id == id_
+
+
 def test_withdrawn_place_of_the_name_or_key_is_named(index: NameIndex, index_of: Callable[..., NameIndex]) -> None:
     assert index.match(MatchRow("Parrilla", "Centro", "Tabasco")).withdrawn == 270040098
     assert index.match(MatchRow("El Zapote", "Centla", "Tabasco")).withdrawn == 270030099

@@ -37,7 +37,27 @@ def without_fillers(row: MatchRow) -> MatchRow:
 
 
 def read_row(areas: AreaBook, row: MatchRow) -> Readings:
-    """Return the readings of a row."""
+    """Return the readings of a row.
+
+    `México` in the place of its estado may be the country: beside a municipio that this estado lacks, or with a name
+    that no place of this estado has.
+    """
+    readings = _read(areas, row)
+    if fold(row.estado or "") not in _ESTADO_OF_MEXICO or _has_municipio(areas, row):
+        return readings
+    of_country = _read(areas, row._replace(estado=None))
+    competing = row.municipio is not None
+    plain = [[readings.plain, of_country.plain]] if competing else [[readings.plain], *of_country.with_areas]
+    return Readings([*readings.with_areas, *plain], of_country.plain)
+
+
+def _has_municipio(areas: AreaBook, row: MatchRow) -> bool:
+    """Return whether the estado of a row has the municipio that it names."""
+    found = areas.find_municipios(row.municipio or "", areas.find_state(row.estado or ""))
+    return any(area.likeness >= weights.SAME_UNTITLED_NAME for area in found)
+
+
+def _read(areas: AreaBook, row: MatchRow) -> Readings:
     if _is_written_in_digits(row):
         row = row._replace(nombre=None, clave=row.nombre)
     if row.municipio and _is_estado(areas, row.municipio, row.estado):

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -21,8 +20,6 @@ import typer
 
 from localidades_api import __version__
 from localidades_api.cli.exit_codes import errors_as_sentences
-from localidades_api.database.dsn import Dsn
-from localidades_api.database.hosts import Servers
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
@@ -216,31 +213,6 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
     with locked(seeded_database, "releases"):
         assert_error(invoke("releases", url=seeded_database, **limit), "database")
     assert time.monotonic() - began < 20  # seconds, which one command would take with the timeout of `invoke`
-
-
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "postgresql+asyncpg://{user}:p%40ss@/{name}?host={folder}&port={port}",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&sslmode=disable&gssencmode=disable",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
-        "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",
-        "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",
-    ],
-)
-async def test_database_url_in_unusual_spellings_connects(seeded: str, spelling: str) -> None:
-    parts = urlsplit(seeded)
-    name, query = parts.path.lstrip("/"), parse_qs(parts.query)
-    port, folder = query.get("port", ["5432"])[0], quote(query["host"][0], safe="")
-    url = spelling.format(user=parts.username, name=name, folder=folder, port=port)
-    connection = await Servers(Dsn.parse(url)).connect(timeout=10)
-    try:
-        assert await connection.fetchval("SELECT current_database()") == name
-        expected = "mine" if "application_name" in url else "localidades-api"
-        assert await connection.fetchval("SHOW application_name") == expected
-        assert "options" not in url or await connection.fetchval("SHOW search_path") == "public"
-    finally:
-        await connection.close()
 
 
 # -- releases, import

@@ -54,23 +54,6 @@ async def press(page: Page, wanted: Locator, hand: Hand) -> None:
         await page.keyboard.press("Enter")
 
 
-async def test_key_of_a_town_is_two_interactions_away(page: Page, hand: Hand) -> None:
-    """Type, and choose: the key is there, without scrolling."""
-    await page.goto("/")
-    await reach(page, page.get_by_role("combobox").first, hand)
-    async with page.expect_response("**/suggest/?q=el+penon+70+jalisco&**"):
-        await page.keyboard.type("el penon 70 jalisco")
-    suggested = page.get_by_role("option").first
-    await expect(suggested).to_have_text("El Peñón 70, Tepatitlán 1, Jalisco")
-    if hand == "telephone":
-        await suggested.tap()
-    else:
-        await page.keyboard.press("ArrowDown")
-        await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="El Peñón 70")).to_be_visible()
-    await expect(page.get_by_text("140010071", exact=True)).to_be_in_viewport()
-
-
 async def test_thirty_names_are_matched_and_saved(page: Page, hand: Hand) -> None:
     await page.goto("/match")
     await reach(page, page.get_by_role("textbox").first, hand)

@@ -66,15 +66,9 @@ def test_access_log_has_one_line_per_request(seeded_database: str, tmp_path: Pat
         assert answers[0].all("x-request-id") == []
 
 
-@pytest.mark.parametrize(
-    ("form", "line"),
-    [
-        ("json", r'^\{.*"operation":"list_localities","status":200,.*\}$'),
-        ("console", r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"),
-    ],
-)
-def test_access_log_is_complete_and_omits_client_input(seeded_database: str, form: str, line: str) -> None:
-    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form) as live:
+def test_access_log_is_complete_and_omits_client_input(seeded_database: str) -> None:
+    line = r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT="console") as live:
         headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
         headers.append(("traceparent", f"00-{SECRET}"))
         for query in (f"?search={SECRET}", f"?page=1&x={SECRET}", f"?{SECRET}=1", f"?release={SECRET}", f"{SECRET}/"):
@@ -89,8 +83,7 @@ def test_access_log_is_complete_and_omits_client_input(seeded_database: str, for
         text = end(live)
     assert SECRET not in text
     assert len(re.findall(line, text, re.MULTILINE)) == 21
-    if form == "console":
-        assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are too"
+    assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are too"
 
 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ import openpyxl
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
+from tests.pages.test_match_decisions import DOUBTS
 from tests.pages.test_match_page import (
     PAGE,
     PASTED,
@@ -27,7 +28,6 @@ from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
-DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
 pytestmark = pytest.mark.usefixtures("opened_match")
 
 

@@ -176,8 +176,8 @@ async def test_search_says_what_a_place_is_and_that_it_needs_the_service(page: P
     await match(page, DOUBTS)
     search = page.locator("#unfound").get_by_role("combobox")
     await search.press_sequentially("bellaco")
-    found = page.locator("#unfound").get_by_role("option", name="El Bellaco").first
-    await expect(found).to_have_text(
+    bellaco = page.locator("#unfound").get_by_role("option", name="El Bellaco").first
+    await expect(bellaco).to_have_text(
         re.compile(r"El Bellaco.* · 320580044 · (.* inhabitants?|population without data)$")
     )
     await search.fill("")

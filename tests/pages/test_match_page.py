@@ -164,8 +164,12 @@ async def test_saved_file_adds_the_answer_columns_only(page: Page, encoding: str
     assert name == "Mi lista-match.csv"
     written = content.removeprefix(mark).decode().splitlines()
     assert all(line.startswith(f"{sent};") for sent, line in zip(lines[:2], written, strict=False))
-    found = rows_in(content, ";")
-    assert [(row["2020"], row["match_outcome"]) for row in found] == [("a", "exact"), ("b;c", "chosen"), ("", "chosen")]
+    answers = rows_in(content, ";")
+    assert [(row["2020"], row["match_outcome"]) for row in answers] == [
+        ("a", "exact"),
+        ("b;c", "chosen"),
+        ("", "chosen"),
+    ]
 
 
 async def test_changed_file_must_be_chosen_again(page: Page, tmp_path: Path) -> None:
@@ -353,11 +357,11 @@ async def test_spanish_result_passes_axe_fits_a_telephone_and_is_saved_in_spanis
         for button in ("Descargar CSV", "Descargar Excel"):
             name, content = await downloaded(page, button)
             assert name.startswith("localidades-claves.")
-            found = rows_in(content)
+            answers = rows_in(content)
             outcomes = ["idéntica", "con diferencias menores", "elegida", "elegida", "no encontrada", "ilegible"]
-            assert [row["Resultado"] for row in found] == outcomes
-            assert found[1]["Diferencias"].startswith("ortografía: asientoz → asientos")
-            assert found[5]["Observación"] == "La fila no tiene “nombre” ni clave."
+            assert [row["Resultado"] for row in answers] == outcomes
+            assert answers[1]["Diferencias"].startswith("ortografía: asientoz → asientos")
+            assert answers[5]["Observación"] == "La fila no tiene “nombre” ni clave."
         await page.get_by_text("Hacerlo desde la terminal").click()
         await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/?lang=es'")
 
@@ -412,15 +416,15 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     workbook = openpyxl.load_workbook(io.BytesIO(content))
     sheet = workbook["Lugares & más"]
     header, *rows = sheet.iter_rows(values_only=True)
-    found = [dict(zip(header, row, strict=True)) for row in rows]
-    assert [(row["Folio"], row["match_outcome"], row["match_cvegeo"]) for row in found[:5]] == [
+    answers = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["Folio"], row["match_outcome"], row["match_cvegeo"]) for row in answers[:5]] == [
         (7, "exact", "010010001"), (8, "chosen", "010010003"), (None, None, None),
         (9, "chosen", "010010003"), (10, "none", None),
     ]  # fmt: skip
-    assert isinstance(found[0]["match_score"], float)
-    assert found[1]["match_score"] is None  # a person has chosen it
-    assert found[1]["match_candidates"]
-    assert found[5]["Localidad"] == "Ojo <&> de"
+    assert isinstance(answers[0]["match_score"], float)
+    assert answers[1]["match_score"] is None  # a person has chosen it
+    assert answers[1]["match_candidates"]
+    assert answers[5]["Localidad"] == "Ojo <&> de"
     assert sheet["A1"].font.bold
     assert workbook["Portada"]["A1"].value == "Visitas"
     assert workbook["Summary"]["A1"].value == "Release"
@@ -550,7 +554,7 @@ async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
     await expect(page.locator("#kept")).to_have_text("Se conservó lo que usted decidió de 2 filas.")
     folded = question(page, "Fila 4")
     await expect(folded.get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
-    boxes = [await one.bounding_box() for one in (folded, folded.get_by_role("radio", name="Ninguno (0003)"))]
+    boxes = [await part.bounding_box() for part in (folded, folded.get_by_role("radio", name="Ninguno (0003)"))]
     frame, radio = (cast("FloatRect", box) for box in boxes)
     assert frame["x"] < radio["x"] < frame["x"] + 50  # below the legend, not beside it
     await expect(resume).to_be_hidden()

@@ -57,14 +57,14 @@ async def press(page: Page, wanted: Locator, hand: Hand) -> None:
 async def test_thirty_names_are_matched_and_saved(page: Page, hand: Hand) -> None:
     await page.goto("/match")
     await reach(page, page.get_by_role("textbox").first, hand)
-    await page.keyboard.insert_text("\n".join(f"{one.nombre}, {one.nom_mun}, {one.nom_ent}" for one in NAMES))
+    await page.keyboard.insert_text("\n".join(f"{place.nombre}, {place.nom_mun}, {place.nom_ent}" for place in NAMES))
     await press(page, page.get_by_role("button", name="Asignar claves"), hand)
     await expect(page.get_by_role("heading", name="Resultado")).to_be_visible()
     async with page.expect_download() as downloading:
         await press(page, page.get_by_role("button", name=re.compile("Descargar.* CSV")), hand)
     content = await asyncio.to_thread(Path(await (await downloading.value).path()).read_bytes)
     rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
-    assert [row["Clave INEGI (CVEGEO)"] for row in rows] == [one.cvegeo for one in NAMES]
+    assert [row["Clave INEGI (CVEGEO)"] for row in rows] == [place.cvegeo for place in NAMES]
 
 
 @pytest.mark.parametrize("hand", ["keyboard"], indirect=True)

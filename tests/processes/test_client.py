@@ -196,7 +196,7 @@ def test_busy_service_is_retried_after_retry_after(caplog: pytest.LogCaptureFixt
     busy = [Response(b"<p>busy", status, {"Retry-After": "0"}) for status in (503, 502, 504, 429)]
     with answering(*busy, ESTADO, ESTADO) as (base, asked), Client(with_password(base)) as catalogue:
         assert catalogue.get("01") == catalogue.get("01") == {"nombre": "Aguascalientes"}
-    assert [one.target for one in asked] == ["/api/census/estados/1/"] * 6
+    assert [request.target for request in asked] == ["/api/census/estados/1/"] * 6
     logged = [record.getMessage() for record in caplog.records if record.name == "localidades_api.client"]
     assert logged == [f"{base} answers 503: trying again for up to 300 seconds"]
 
@@ -204,8 +204,8 @@ def test_busy_service_is_retried_after_retry_after(caplog: pytest.LogCaptureFixt
 def test_pauses_double_up_to_half_a_minute_whatever_retry_after_says() -> None:
     backoff = Backoff(3600)
     assert [backoff.next() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-    given = {"0": 0, "29": 29, "31": 30, "999999": 30, "-1": 1, "1.5": 1, "Fri, 27 Nov 2026 21:00:00 GMT": 1, "": 1}
-    assert {text: Backoff(3600).next(text) for text in given} == given
+    pauses = {"0": 0, "29": 29, "31": 30, "999999": 30, "-1": 1, "1.5": 1, "Fri, 27 Nov 2026 21:00:00 GMT": 1, "": 1}
+    assert {text: Backoff(3600).next(text) for text in pauses} == pauses
     assert (Backoff(30).next("31"), Backoff(31).next("31")) == (None, 30)
 
 

@@ -89,10 +89,10 @@ def test_access_log_is_complete_and_omits_client_input(seeded_database: str) -> 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the line of a failed request by its id, and the first line with the cause."""
 
-    def found() -> list[dict[str, Any]]:
+    def own_lines() -> list[dict[str, Any]]:
         return [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
 
-    (line,) = eventually(found)
+    (line,) = eventually(own_lines)
     told = [record for record in records(live) if record.get("cause") == line["cause"] and "message" in record]
     return line, told[0]
 
@@ -131,7 +131,7 @@ def test_unexpected_error_is_logged_once_with_its_traceback_and_counted(seeded_d
     assert text.count('"traceback":') == 1
     assert "Exception in ASGI" not in text  # uvicorn's own record of the same error
     assert "Something went wrong" not in text  # the client's response
-    told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
+    told = [json.loads(logged) for logged in text.splitlines() if '"message"' in logged and line["cause"] in logged]
     assert [record["message"].startswith("Again ") for record in told] == [False, True]
     assert int(told[1]["message"].split()[1]) >= asked - 1
     assert len(text) < 12_000 + 400 * asked

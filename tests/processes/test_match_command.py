@@ -92,13 +92,13 @@ def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_csv_gets_answer_columns(here: tuple[str, str], places: Path) -> None:
     ended = match(places, *here)
-    found = read_rows(places.with_name("places.matched.csv"))
-    assert [row["match_outcome"] for row in found] == OUTCOMES
-    assert [tuple(row.values())[:4] for row in found] == list(ROWS[1:])
-    assert found[0]["match_cvegeo"] == "010010001"
-    assert found[0]["match_label"] == "Aguascalientes, Municipio 001, Aguascalientes"
-    assert "010010002 Ninguno (0002), Municipio 001, Aguascalientes (49.9) | 0100" in found[1]["match_candidates"]
-    assert found[3]["match_problem"] == "Its `nombre` is empty, and it has no key to go by."
+    rows = read_rows(places.with_name("places.matched.csv"))
+    assert [row["match_outcome"] for row in rows] == OUTCOMES
+    assert [tuple(row.values())[:4] for row in rows] == list(ROWS[1:])
+    assert rows[0]["match_cvegeo"] == "010010001"
+    assert rows[0]["match_label"] == "Aguascalientes, Municipio 001, Aguascalientes"
+    assert "010010002 Ninguno (0002), Municipio 001, Aguascalientes (49.9) | 0100" in rows[1]["match_candidates"]
+    assert rows[3]["match_problem"] == "Its `nombre` is empty, and it has no key to go by."
     assert ended.stdout == ""
     assert "matched 5 rows in " in ended.stderr
     assert "  1 exact, 1 sure, 1 ambiguous, 1 none, 1 problem\n" in ended.stderr
@@ -283,7 +283,7 @@ def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(liv
     source = write_rows(tmp_path / "places.xlsx", [["nombre"], ["nombre"], ["Nadie"]])
     with answering(then=live_server) as (address, asked):
         match(source, "--sheet", "Lugares", "--header-row", "2", "--url", address)
-    assert [json.loads(line) for one in asked for line in one.body.splitlines()] == [{"nombre": "Nadie"}]
+    assert [json.loads(line) for request in asked for line in request.body.splitlines()] == [{"nombre": "Nadie"}]
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
     rows = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001])
     with answering(then=live_server) as (address, asked):
         match(rows, "--url", address)
-    assert [one.target.partition("?")[2] for one in asked] == ["", "release=2020-01", "release=2020-01"]
+    assert [request.target.partition("?")[2] for request in asked] == ["", "release=2020-01", "release=2020-01"]
 
 
 def test_busy_or_broken_service_is_retried(live_server: str, places: Path) -> None:

@@ -97,7 +97,7 @@ def test_response_in_progress_completes_and_the_next_is_served(narrow: tuple[Liv
         with locked(url):
             first, second = (Asking(stack, live, slow()) for _ in "12")
             assert first.waits()
-        assert [len(json.loads(one.answer().body)["results"]) for one in (first, second)] == [132, 132]
+        assert [len(json.loads(asking.answer().body)["results"]) for asking in (first, second)] == [132, 132]
 
 
 def test_cached_responses_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
@@ -182,20 +182,20 @@ def is_refused(live: Live, target: str, body: bytes = b"") -> bool:
 @pytest.mark.parametrize("second", [begin_download, begin_rows])
 def test_slow_client_is_eventually_disconnected(brief: Live, second: Callable[[Live], socket.socket]) -> None:
     with ExitStack() as stack:
-        slow_ones = [stack.enter_context(begin(brief)) for begin in (begin_download, second)]
+        clients = [stack.enter_context(begin(brief)) for begin in (begin_download, second)]
         assert is_refused(brief, f"{DOWNLOAD}?estado_id=1")
         assert is_refused(brief, MATCH, ROW)
         assert ask(brief.base, slow()).status == 200
         deadline = time.monotonic() + PATIENCE
         while is_refused(brief, f"{DOWNLOAD}?municipio_id=1001") or is_refused(brief, MATCH, ROW):
             assert time.monotonic() < deadline
-            for one in slow_ones:  # they read some bytes now and then
+            for client in clients:  # they read some bytes now and then
                 with suppress(TimeoutError, ConnectionResetError):
-                    one.settimeout(0.1)
-                    one.recv(10)
-        for one in slow_ones:
-            one.settimeout(PATIENCE)
-            assert not read_to_the_end(one).endswith(b"\r\n0\r\n\r\n")
+                    client.settimeout(0.1)
+                    client.recv(10)
+        for client in clients:
+            client.settimeout(PATIENCE)
+            assert not read_to_the_end(client).endswith(b"\r\n0\r\n\r\n")
 
 
 def test_failed_or_abandoned_download_frees_its_place(server: str, large: str) -> None:

@@ -242,6 +242,11 @@ async def test_page_can_be_used_by_keyboard(page: Page) -> None:
     await expect(page.locator("#search")).to_be_focused()
 
 
+async def test_place_is_printed_on_one_page(page: Page) -> None:
+    await page.goto(f"{LOCALIDADES}140010071/")
+    assert len(re.findall(rb"/Type\s*/Page\b", await page.pdf(format="Letter"))) == 1
+
+
 # -- Representations and the cache of the browser
 
 

@@ -238,6 +238,7 @@ async def test_what_is_not_known_is_explained(page: Page) -> None:
     assert len(set(swatches)) == len(swatches) == 6
 
 
+@pytest.mark.tail  # three views take five seconds
 async def test_estados_and_the_capital_are_named(page: Page) -> None:
     await go(page, "map=5/19/-98")
     assert "Ciudad de México" in await in_map(page, NAMES, "capital")

@@ -194,7 +194,7 @@ async def key(page: Page) -> str:
     return str(await page.evaluate("new FormData(document.forms[0]).get('cvegeo')"))
 
 
-async def test_place_is_chosen_by_keyboard_from_a_list_that_passes_axe(typeahead: Page) -> None:
+async def test_place_is_chosen_by_keyboard_and_mouse_from_a_list_that_passes_axe(typeahead: Page) -> None:
     field = typeahead.get_by_role("combobox", name="Localidad")
     await field.press_sequentially("tonahuacoya de torres jal")
     await expect(typeahead.get_by_role("status")).to_have_text("Localidades: 8")
@@ -211,10 +211,6 @@ async def test_place_is_chosen_by_keyboard_from_a_list_that_passes_axe(typeahead
     await expect(field).to_have_value(place)
     await expect(field).to_have_attribute("aria-expanded", "false")
     assert (await key(typeahead), await is_valid(typeahead)) == ("140010001", True)
-
-
-async def test_place_is_chosen_by_mouse(typeahead: Page) -> None:
-    field = typeahead.get_by_role("combobox", name="Localidad")
     await field.fill("gdl")
     await typeahead.get_by_role("option", name=re.compile(r", Jalisco \(GDL\)$")).click()
     await expect(field).to_be_focused()

@@ -569,25 +569,6 @@ async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
     await expect(page.locator("#decided")).to_have_text("Decided: 0 of 3")
 
 
-async def test_work_goes_on_with_the_options_of_the_last_match(page: Page) -> None:
-    await choose(page, file_of("visitas.csv", PASTED.replace("\t", ",").encode()))
-    await press(page)
-    await question(page, "Row 4").get_by_role("radio", name="Ninguno (0003)").check()
-    await work_left(page)
-    await page.get_by_label("Minimum certainty").fill("90")
-    await page.locator("[name=field][value=ambito]").check()
-    await press(page)
-    await expect(page.get_by_role("heading", name="Result")).to_be_focused()
-    await page.goto(PAGE)
-    async with page.expect_request("**/localidades/match/?*") as asking:
-        await press(page, "Continue")
-    query = (await asking.value).url
-    assert "sure=0.9&" in query
-    assert "ambito" in query
-    await expect(question(page, "Row 4").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
-    assert (await saved(page, "outcome", "ambito"))[2] == ("chosen", "R")
-
-
 async def test_each_sheet_of_a_workbook_keeps_its_work(page: Page) -> None:
     table = ("Localidad", "Estado"), ("Ninguno", "Ags.")
 

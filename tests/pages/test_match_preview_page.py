@@ -91,20 +91,26 @@ async def query_of_match(page: Page, button: str = "Add keys") -> dict[str, list
     return parse_qs(urlsplit((await asking.value).url).query)
 
 
-async def test_areas_of_all_rows_are_kept(page: Page) -> None:
+async def test_areas_and_options_of_the_last_match_are_kept(page: Page) -> None:
     await choose(page, file_of("a.csv", b"Localidad,Casos\nNinguno,1\nXyzzy,2\n"))
     await page.locator("#of-estado").select_option("Aguascalientes")
     await page.locator("#of-municipio").select_option("Municipio 001")
     query = await query_of_match(page)
-    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    areas = (query["estado"], query["municipio"])
+    assert areas == (["Aguascalientes"], ["Municipio 001"])
     await question(page, "Row 2").get_by_role("radio", name="Ninguno (0003)").check()
     await work_left(page)
+    await page.get_by_label("Minimum certainty").fill("90")
+    await page.locator("[name=field][value=ambito]").check()
+    await query_of_match(page)
     await page.reload()
     estado, municipio = (page.locator(f"#of-{role} option:checked") for role in ("estado", "municipio"))
     await expect(estado).to_have_text("— as they say")
     query = await query_of_match(page, "Continue")
-    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    assert (query["estado"], query["municipio"], query["sure"]) == (*areas, ["0.9"])
     await expect(municipio).to_have_text("Municipio 001")
+    await expect(question(page, "Row 2").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    assert (await saved(page, "outcome", "ambito"))[0] == ("chosen", "R")
 
 
 async def test_refused_file_leaves_nothing_of_the_one_before(page: Page) -> None:

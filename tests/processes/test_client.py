@@ -93,12 +93,6 @@ def test_fields_are_numbers_and_keys_are_text(catalogue: Client) -> None:
     assert {name: type_ for name, type_ in NUMBERS.items() if name in numbers} == numbers
 
 
-def test_areas_are_matched(catalogue: Client) -> None:
-    assert catalogue.match(["Ags.", "Aguascalientes"], kind="estado")[0]["match_cvegeo"] == "01"
-    [municipio] = catalogue.match([{"municipio": "Municipio 001", "estado": "Ags."}])
-    assert municipio["match_cvegeo"] == "01001"
-
-
 def test_nearest_places_are_added(catalogue: Client) -> None:
     first, second = catalogue.nearest(POINTS)
     [named] = catalogue.nearest([{"a": 21.88, "b": -102.29}], latitud="a", longitud="b")

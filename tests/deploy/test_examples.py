@@ -83,7 +83,7 @@ def test_copy_follows_the_served_release(
         first = copied(path)
         columns = set(next(iter(first.values())))
         assert first == downloaded(live.base, columns)
-        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
+        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda place: place.cvegeo))
         import_file(seeded_database, file)
         eventually(lambda: httpx.get(f"{live.base}/api/census/", timeout=PATIENCE).json()["release"] == "2021-01")
         assert follow(live.base, path).endswith("went from 2020-01 to 2021-01")
@@ -126,11 +126,11 @@ def test_python_and_r_programs_of_the_guide_match_rows(
     (tmp_path / client_package.name).symlink_to(client_package)
     for name in ("localidades.R", "visits.csv"):
         shutil.copy(EXAMPLES / name, tmp_path)
-    guide, found = (DOCS / "guides" / "python.md").read_text(encoding="utf-8"), []
+    guide, keys = (DOCS / "guides" / "python.md").read_text(encoding="utf-8"), []
     for text in re.findall(rf"^```{language}\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL):
         (tmp_path / "program").write_text(text.replace(SERVICE, demo_service.removeprefix("http://")), "utf-8")
-        found.append(re.findall(r"14\d{7}", shell(f'"{program}" program', tmp_path)))
-    assert found == expected
+        keys.append(re.findall(r"14\d{7}", shell(f'"{program}" program', tmp_path)))
+    assert keys == expected
 
 
 # -- Forms

@@ -91,7 +91,7 @@ async def test_reader_can_write_nothing(roles: Roles) -> None:
         assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
         for mode, refused in (("on", refusals), ("off", refusals[:1])):
             await connection.execute(f"SET default_transaction_read_only = {mode}")
-            for statement in (one.replace("{importer}", roles.importer) for one in WRITES):
+            for statement in (attempt.replace("{importer}", roles.importer) for attempt in WRITES):
                 with pytest.raises(refused):
                     await connection.execute(statement)
 
@@ -109,18 +109,18 @@ def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
 
 _RIGHTS = """
     SELECT relname::text, pg_get_userbyid(relowner)::text, array(
-               SELECT one FROM unnest('{DELETE,INSERT,REFERENCES,SELECT,TRIGGER,TRUNCATE,UPDATE}'::text[]) AS one
-                WHERE has_table_privilege($1, oid, one))
+               SELECT held FROM unnest('{DELETE,INSERT,REFERENCES,SELECT,TRIGGER,TRUNCATE,UPDATE}'::text[]) AS held
+                WHERE has_table_privilege($1, oid, held))
       FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
 """
 
 
 async def test_every_table_of_the_service_is_the_importers_and_no_other(roles: Roles) -> None:
     async with connected(roles.owner) as connection:
-        found = {name: (owner, rights) for name, owner, rights in await connection.fetch(_RIGHTS, roles.reader)}
+        rights_of = {name: (owner, rights) for name, owner, rights in await connection.fetch(_RIGHTS, roles.reader)}
     others = {"somebody_elses", "alembic_version"}
-    assert found.keys() >= {*metadata.tables, VERSION_TABLE, "localities_r1", *others}
-    for name, held in found.items():
+    assert rights_of.keys() >= {*metadata.tables, VERSION_TABLE, "localities_r1", *others}
+    for name, held in rights_of.items():
         assert held == (("postgres", []) if name in others else (roles.importer, ["SELECT"])), name
 
 

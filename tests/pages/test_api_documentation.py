@@ -37,11 +37,11 @@ async def test_documentation_has_the_layout_of_the_site_in_both_languages(client
 async def test_spanish_documentation_uses_the_spanish_document(client: httpx.AsyncClient) -> None:
     for path in ("/docs", "/redoc"):
         page = Parsed.of(await client.get(f"{path}?lang=es"))
-        assert {one.attributes["lang"] for one in page.elements if "lang" in one.attributes} == {"es", "en"}
-        assert [one.text for one in page.elements if one.attributes.get("lang") == "en"] == ["English"]
-        (link,) = [one.attributes["href"] for one in page.all("a") if "openapi.json" in one.attributes["href"]]
+        assert {element.attributes["lang"] for element in page.elements if "lang" in element.attributes} == {"es", "en"}
+        assert [element.text for element in page.elements if element.attributes.get("lang") == "en"] == ["English"]
+        (link,) = [anchor.attributes["href"] for anchor in page.all("a") if "openapi.json" in anchor.attributes["href"]]
         assert (await client.get(link)).json()["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
-    assert "/ogc/?lang=es" in {one.attributes["href"] for one in page.all("a")}
+    assert "/ogc/?lang=es" in {anchor.attributes["href"] for anchor in page.all("a")}
 
 
 in_two_looks = pytest.mark.parametrize(

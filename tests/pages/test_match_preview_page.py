@@ -65,16 +65,16 @@ async def test_workbook_is_understood_and_its_columns_are_changed_or_left_out(pa
     await expect(page.locator("#note")).to_contain_text("column F")
     await choose(page, book_of())
     await expect(page.locator("#note")).to_be_hidden()
-    found = "Sheet “Visitas”, header in row 3, 5 rows. Name: Localidad"
-    await expect(summary(page)).to_have_text(f"{found} · Municipio: Municipio · Estado: Entidad")
+    read = "Sheet “Visitas”, header in row 3, 5 rows. Name: Localidad"
+    await expect(summary(page)).to_have_text(f"{read} · Municipio: Municipio · Estado: Entidad")
     await expect(preview(page).get_by_role("row")).to_have_count(6)
     await expect(preview(page).get_by_role("row").nth(2)).to_have_text("2NingunoMunicipio 001Ags.")
     await expect(column(page, "Localidad")).to_have_value("nombre")
     await expect(column(page, "Folio")).to_have_value("")
     await column(page, "Municipio").select_option("— not used")
-    await expect(summary(page)).to_have_text(f"{found} · Estado: Entidad")
+    await expect(summary(page)).to_have_text(f"{read} · Estado: Entidad")
     await column(page, "Entidad").select_option("Municipio")
-    await expect(summary(page)).to_have_text(f"{found} · Municipio: Entidad")
+    await expect(summary(page)).to_have_text(f"{read} · Municipio: Entidad")
     async with page.expect_request("**/match/?*") as asking:
         await press(page)
     query = parse_qs(urlsplit((await asking.value).url).query, keep_blank_values=True)
@@ -193,7 +193,7 @@ async def test_long_file_is_previewed_by_its_beginning(page: Page) -> None:
 
 CALLS = """async (calls) => {
     const csv = await import('/static/csv.js');
-    return calls.map(([name, ...given]) => csv[name](...given));
+    return calls.map(([name, ...values]) => csv[name](...values));
 }"""
 
 
@@ -218,7 +218,7 @@ def csv_calls(delimiter: str) -> list[tuple[Sequence[object], object]]:
 
 
 async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page) -> None:
-    calls = [one for delimiter in ",;\t|" for one in csv_calls(delimiter)]
+    calls = [call for delimiter in ",;\t|" for call in csv_calls(delimiter)]
     calls.append((["delimiterOf", "Peñón, El, o La\tn"], "\t"))  # cells that were copied have commas in them
     calls.append((["delimiterOf", "Localidad\nEl Alto, Bajo"], ","))  # a single column
     whole_lines = {
@@ -334,10 +334,10 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     await second.get_by_role("option", name="El Bellaco").click()
     content = (await downloaded(page))[1]
     names = ("municipio", "estado", "clave", "cvegeo_mun", "altitud")
-    found = [tuple(row[f"match_{name}"] for name in names) for row in rows_in(content)]
-    assert found[0] == ("Municipio 001", "Aguascalientes", "0002", "01001", "")
-    assert found[1][2:4] == ("0044", "32058")
-    assert all(found[1])
+    answers = [tuple(row[f"match_{name}"] for name in names) for row in rows_in(content)]
+    assert answers[0] == ("Municipio 001", "Aguascalientes", "0002", "01001", "")
+    assert answers[1][2:4] == ("0044", "32058")
+    assert all(answers[1])
     assert b"match_nombre" not in content
 
 

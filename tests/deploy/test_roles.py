@@ -41,13 +41,10 @@ EXTRA_RIGHTS = (
 
 KEY = 10010001
 TARGETS = (
-    "/readyz", "/api/census/", "/api/census/localidades/?page=3", "/api/census/localidades/?format=api",
-    "/api/census/localidades/?release=2020-01&page=2", "/api/census/localidades/?estado_id=1&ambito=R",
-    "/api/census/localidades/?search=ningnuo", "/api/census/localidades/suggest/?q=nin",
-    "/api/census/localidades/nearest/?lat=21.8&lon=-102.2", f"/api/census/localidades/{KEY}/",
-    f"/api/census/localidades/{KEY}/?format=api", "/api/census/localidades/download/?format=csv",
-    "/api/census/localidades/download/?format=parquet", "/api/census/municipios/1001/", "/api/census/estados/",
-    "/api/census/releases/", "/api/census/releases/2020-01/changes/?since=2020-01",
+    "/readyz", "/api/census/", "/api/census/localidades/?format=api", "/api/census/localidades/?search=ningnuo",
+    "/api/census/localidades/?estado_id=1&ambito=R", "/api/census/localidades/nearest/?lat=21.8&lon=-102.2",
+    f"/api/census/localidades/{KEY}/?format=api", "/api/census/localidades/download/?format=parquet",
+    "/api/census/municipios/1001/", "/api/census/releases/2020-01/changes/?since=2020-01",
 )  # fmt: skip
 
 
@@ -94,7 +91,7 @@ async def test_reader_can_write_nothing(roles: Roles) -> None:
         assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
         for mode, refused in (("on", refusals), ("off", refusals[:1])):
             await connection.execute(f"SET default_transaction_read_only = {mode}")
-            for statement in (one.replace("{importer}", roles.importer) for one in WRITES):
+            for statement in (attempt.replace("{importer}", roles.importer) for attempt in WRITES):
                 with pytest.raises(refused):
                     await connection.execute(statement)
 
@@ -112,18 +109,18 @@ def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
 
 _RIGHTS = """
     SELECT relname::text, pg_get_userbyid(relowner)::text, array(
-               SELECT one FROM unnest('{DELETE,INSERT,REFERENCES,SELECT,TRIGGER,TRUNCATE,UPDATE}'::text[]) AS one
-                WHERE has_table_privilege($1, oid, one))
+               SELECT held FROM unnest('{DELETE,INSERT,REFERENCES,SELECT,TRIGGER,TRUNCATE,UPDATE}'::text[]) AS held
+                WHERE has_table_privilege($1, oid, held))
       FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
 """
 
 
 async def test_every_table_of_the_service_is_the_importers_and_no_other(roles: Roles) -> None:
     async with connected(roles.owner) as connection:
-        found = {name: (owner, rights) for name, owner, rights in await connection.fetch(_RIGHTS, roles.reader)}
+        rights_of = {name: (owner, rights) for name, owner, rights in await connection.fetch(_RIGHTS, roles.reader)}
     others = {"somebody_elses", "alembic_version"}
-    assert found.keys() >= {*metadata.tables, VERSION_TABLE, "localities_r1", *others}
-    for name, held in found.items():
+    assert rights_of.keys() >= {*metadata.tables, VERSION_TABLE, "localities_r1", *others}
+    for name, held in rights_of.items():
         assert held == (("postgres", []) if name in others else (roles.importer, ["SELECT"])), name
 
 

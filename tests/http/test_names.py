@@ -1,6 +1,7 @@
 """The index of names: fetched once on a machine, shared, and only needed for searches."""
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -272,6 +273,26 @@ async def test_startup_waits_for_the_index(two_releases: str, folder: Path) -> N
         await await_searched(client, "2020-01")
         answer = await client.get("/startupz")
         assert (answer.status_code, answer.json()["release"]) == (200, "2020-01")
+
+
+async def test_rows_sent_during_a_publication_are_of_one_release(two_releases: str) -> None:
+    """tests/model has short requests at any moment."""
+    some = b'{"nombre":"Asientos"}\n' * 10
+    async with running_app(two_releases) as app, client_of(app) as client:
+
+        async def rows() -> AsyncIterator[bytes]:
+            yield some
+            await publish_again(two_releases, "2021-01")
+            await await_searched(client, "2021-01")
+            yield some
+
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = await client.post(f"{LOCALIDADES}match/", content=rows(), headers=headers)
+    matches = [json.loads(line) for line in answer.text.splitlines()]
+    labels = [match["label"] or match["candidates"][0]["label"] for match in matches]
+    assert len(labels) == 20
+    name = {"2020-01": "Asientos", "2021-01": "Nuevo Asiento"}[answer.headers["catalogue-release"]]
+    assert {label.partition(",")[0] for label in labels} == {name}
 
 
 async def test_retirement_changes_no_other_index_and_closes_its_own(two_releases: str) -> None:

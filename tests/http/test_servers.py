@@ -140,19 +140,30 @@ async def test_parameter_that_the_server_refuses_is_named(
     assert unavailable.value.detail == "The database does not answer."
 
 
-@pytest.mark.parametrize(("name", "value"), [("PGPORT", "x"), ("PGUSER", None)])
+_UNREADABLE = "can't be read: write it like postgresql://"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("PGPORT", "x", _UNREADABLE),
+        ("PGUSER", None, _UNREADABLE),
+        ("PGSSLMODE", "verify-full", "root certificate file .*does not exist"),
+    ],
+)
 async def test_what_asyncpg_cannot_read_is_an_error_of_the_configuration(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str | None, reason: str
 ) -> None:
     def fail() -> str:  # as for a user that the system doesn't know
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", fail)
+    monkeypatch.setenv("HOME", "/nowhere")
     if value:
         monkeypatch.setenv(name, value)
     else:
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigurationError, match=rf"{name}.* can't be read: write it like postgresql://"):
+    with pytest.raises(ConfigurationError, match=f"{name}.* {reason}"):
         await Servers(Dsn.parse(f"postgresql://{'u@' if value else ''}h.invalid/d")).connect(timeout=5)
 
 

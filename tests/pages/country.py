@@ -51,12 +51,12 @@ _LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residenci
 
 def places() -> list[Place]:
     """Return 700 places in three estados: the traps, homonyms, and a name as long as INEGI's longest."""
-    found = [*TRAPS, _MOVED]
+    country = [*TRAPS, _MOVED]
     for cve_ent, estado, north, west in _STATES:
         for number in range(228):
             municipio, place = divmod(number, 76)
             name = "Guadalajara" if number == 0 else _LONG if number == 1 else f"El Peñón {number}"
-            found.append(
+            country.append(
                 Place(
                     f"{cve_ent}{municipio + 1:03d}{place + 1:04d}", name, nom_ent=estado,
                     nom_mun=f"Tepatitlán {municipio + 1}", ambito="RU"[number % 7 == 0],
@@ -64,17 +64,17 @@ def places() -> list[Place]:
                     longitud=f"{west + number % 23 / 10:.6f}", poblacion=str(number * 7 + 1),
                 )
             )  # fmt: skip
-    return sorted(found, key=lambda one: one.cvegeo)
+    return sorted(country, key=lambda place: place.cvegeo)
 
 
 def a_year_later() -> list[Place]:
     """Return the same with places removed, renamed and added, and without a municipio."""
-    kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064" and one != _MOVED]
-    changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
-    like = next(one for one in kept if one.cvegeo == "310010005")
+    kept = [place for place in places() if not "310030005" <= place.cvegeo <= "310030064" and place != _MOVED]
+    renamed = {place: replace(place, nombre=f"Nuevo {place.nombre}") for place in kept if place.cvegeo[-4:] == "0070"}
+    like = next(place for place in kept if place.cvegeo == "310010005")
     added = [
         replace(like, cvegeo=f"31001{number:04d}", nombre=f"Nacido {number}", nom_mun="Tepatitlán 1")
         for number in range(900, 929)
     ]
     added.append(replace(_MOVED, cvegeo="310010929", nom_mun="Tepatitlán 1"))
-    return sorted([*changed, *added], key=lambda one: one.cvegeo)
+    return sorted([*(renamed.get(place, place) for place in kept), *added], key=lambda place: place.cvegeo)

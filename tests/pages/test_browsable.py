@@ -127,7 +127,6 @@ async def test_pager_links_to_the_other_pages(
     [
         ("page_size=1000", "?page_size=100&page=1"),
         ("page=2&page_size=200", "?page=3&page_size=100"),
-        ("page_size=101&page=2", "?page_size=100&page=2"),  # record 102 is the second of its page
         ("page=03&page_size=0333&search=Pe%C3%B1%C3%B3n+1", "?page=7&page_size=100&search=Pe%C3%B1%C3%B3n+1"),
         ("page=9007199254740991&page_size=1000", "?page=90071992547409901&page_size=100"),
     ],
@@ -159,7 +158,6 @@ async def test_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
     ("target", "typed", "arrival"),
     [
         (f"{LOCALIDADES}?format=api&page=3", {}, ""),
-        (f"{LOCALIDADES}?format=api&page=3", {"search": "peñón"}, "search=pe%C3%B1%C3%B3n&sort=relevance"),
         (f"{LOCALIDADES}?format=api&sort=nombre", {"search": "peñón"}, "search=pe%C3%B1%C3%B3n&sort=nombre"),
         (f"{LOCALIDADES}?format=api&lang=es&release=2020-01&page=2", {"ambito": "U"},
          "lang=es&release=2020-01&ambito=U"),
@@ -195,15 +193,15 @@ async def test_dates_say_their_zone(client: httpx.AsyncClient) -> None:
         Page.of(await client.get(f"{INDEX}{path}?lang=es", headers=BROWSER)) for path in ("", "releases/")
     ]
     date = r"\d+ de [a-z]+ de \d{4}"
-    (moment,) = [one.text for one in index.all("time")]
+    (moment,) = [element.text for element in index.all("time")]
     assert re.fullmatch(rf"{date}, \d\d:\d\d UTC", moment)
-    (loaded,) = [one.text for one in releases.all("time")]
+    (loaded,) = [element.text for element in releases.all("time")]
     assert re.fullmatch(rf"{date} \(UTC\)", loaded)
 
 
 async def test_homonyms_of_a_place_are_named_with_their_claves(client: httpx.AsyncClient) -> None:
     other = Page.of(await client.get(f"{LOCALIDADES}10010002/?lang=es", headers=BROWSER))
-    (link,) = [one for one in other.all("a") if one.text == "Ninguno (0003)"]
+    (link,) = [anchor for anchor in other.all("a") if anchor.text == "Ninguno (0003)"]
     assert link.attributes["href"] == "../10010003/?lang=es"
     only = Page.of(await client.get(f"{LOCALIDADES}10010001/?lang=es", headers=BROWSER))
     assert "otras localidades con este nombre" in other.one("main").text
@@ -216,9 +214,9 @@ async def test_search_without_results_suggests_places_of_the_whole_country(clien
     assert "No results for “Lugar”." in page.one("main").text
     assert [heading.text for heading in page.all("h2")][:1] == ["Did you mean…?"]
     likely = (await client.get(f"{LOCALIDADES}suggest/?q=Lugar")).json()["results"]
-    shown = [link for link in page.all("a") if link.text in {one["label"] for one in likely}]
+    shown = [link for link in page.all("a") if link.text in {place["label"] for place in likely}]
     assert [urljoin(target, link.attributes["href"]) for link in shown] == [
-        f"{LOCALIDADES}{one['id']}/?lang=en" for one in likely[:3]
+        f"{LOCALIDADES}{place['id']}/?lang=en" for place in likely[:3]
     ]
     for query in ("search=zzzzzz", "clave=9999", "search=Lugar+20"):
         page = Page.of(await client.get(f"{LOCALIDADES}?{query}&lang=en", headers=BROWSER))
@@ -239,7 +237,7 @@ async def test_page_is_accessible_and_its_links_work(client: httpx.AsyncClient, 
     for drawing in page.all("svg"):
         hidden = drawing.attributes.get("aria-hidden") == "true"  # its links are in the page, too
         assert hidden or drawing.attributes["aria-label"]
-        assert not hidden or {one.attributes["tabindex"] for one in page.inside("a", of=drawing)} == {"-1"}
+        assert not hidden or {anchor.attributes["tabindex"] for anchor in page.inside("a", of=drawing)} == {"-1"}
     seen = set()
     for element in page.elements:
         assert not any(name.startswith("on") or name == "style" for name in element.attributes)
@@ -254,7 +252,7 @@ async def test_page_is_accessible_and_its_links_work(client: httpx.AsyncClient, 
                 assert (await client.get(address, headers=BROWSER)).status_code in {200, answer.status_code}
             elif element.tag != "form":
                 seen.add(address)
-    scripts = [one for one in page.all("script") if one.attributes.get("type") != "application/ld+json"]  # data
+    scripts = [script for script in page.all("script") if "ld+json" not in script.attributes.get("type", "")]  # data
     assert all(script.attributes["src"].startswith("/static/") and not script.text for script in scripts)
     assert not page.all("style")
     assert not page.all("input", name="format")
@@ -323,7 +321,7 @@ async def test_index_page_shows_release_totals_and_attribution(client: httpx.Asy
         assert shown in page.one("dl").text
     items = [item.text.split() for item in page.inside("li", of=page.of_class("ul", "totals"))]
     assert (
-        dict(zip(("estados", "municipios", "localidades"), (int(one) for one, _ in items), strict=True))
+        dict(zip(("estados", "municipios", "localidades"), (int(count) for count, _ in items), strict=True))
         == (index["totals"])
     )
     assert "INEGI" in page.one("footer").text
@@ -348,7 +346,7 @@ async def test_locality_page_lists_its_eight_nearest(
     page = Page.of(await client.get(f"{LOCALIDADES}{key}/?format=api"))
     shown = [link.text for link in page.inside("a", of=page.of_class("ol", "nearby"))]
     assert (shown, len(shown)) == (labels, 8)
-    copied = [one.text for one in page.elements if "data-copy" in one.attributes]
+    copied = [element.text for element in page.elements if "data-copy" in element.attributes]
     assert copied[:2] == [here["cvegeo"], f"{here['latitud']}, {here['longitud']}"]
 
 

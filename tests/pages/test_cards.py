@@ -26,9 +26,9 @@ async def public(server: str, seeded: str) -> AsyncIterator[httpx.AsyncClient]:
 
 async def properties_of(client: httpx.AsyncClient, target: str) -> dict[str, str]:
     page = Page.of(await client.get(target, headers=BROWSER))
-    found = [one.attributes for one in page.all("meta")]
-    shared = {one["property"]: one["content"] for one in found if "property" in one}
-    return shared | {one["name"]: one["content"] for one in found if one.get("name", "").startswith("twitter:")}
+    metadata = [meta.attributes for meta in page.all("meta")]
+    shared = {meta["property"]: meta["content"] for meta in metadata if "property" in meta}
+    return shared | {meta["name"]: meta["content"] for meta in metadata if meta.get("name", "").startswith("twitter:")}
 
 
 async def test_page_names_its_picture_if_there_is_a_public_address(
@@ -60,7 +60,7 @@ def described(page: Page) -> str:
 
 @pytest.mark.parametrize("target", EVERY)
 async def test_every_page_describes_itself_in_its_language(read: Reader, target: str) -> None:
-    found = []
+    descriptions = []
     for language, site, locale in (("en", "Localities of Mexico", "en_US"), ("es", "Localidades de México", "es_MX")):
         page = (await read(f"{target}&lang={language}")).page
         description = described(page)
@@ -68,16 +68,16 @@ async def test_every_page_describes_itself_in_its_language(read: Reader, target:
         assert description == " ".join(description.split())
         assert description.endswith(".")
         assert "{" not in description
-        metadata = [one.attributes for one in page.all("meta")]
-        shared = {one["property"]: one["content"] for one in metadata if "property" in one}
+        metadata = [meta.attributes for meta in page.all("meta")]
+        shared = {meta["property"]: meta["content"] for meta in metadata if "property" in meta}
         title = shared.pop("og:title")
         assert title
         assert page.inside("title", of=page.one("head"))[0].text.startswith(title)
         assert shared == {
             "og:site_name": site, "og:locale": locale, "og:type": "website", "og:description": description,
         }  # fmt: skip
-        found.append(description)
-    english, spanish = found
+        descriptions.append(description)
+    english, spanish = descriptions
     assert "Mexic" in english or "INEGI" in english
     assert "México" in spanish or "INEGI" in spanish
     assert english != spanish
@@ -115,5 +115,5 @@ async def test_pages_of_places_are_described_by_their_data(read: Reader, target:
 async def test_problem_page_has_no_description_and_shares_nothing(read: Reader) -> None:
     for target, _ in ERRORS:
         page = (await read(target)).page
-        assert [one for one in page.all("meta") if {"property", "content"} <= one.attributes.keys()] == []
+        assert [meta for meta in page.all("meta") if {"property", "content"} <= meta.attributes.keys()] == []
         assert page.all("meta", name="description") == []

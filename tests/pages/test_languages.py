@@ -39,26 +39,26 @@ def translations() -> dict[str, str]:
 
 
 def test_every_text_of_a_template_is_translated() -> None:
-    found: set[str] = set()
+    texts: set[str] = set()
     for path in TEMPLATES:
         with path.open("rb") as file:  # as `pybabel extract`
-            found |= {str(text) for _, text, _, _ in extract("jinja2", file, keywords={"_": None}, options=OPTIONS)}
-    assert len(found) > 80
+            texts |= {str(text) for _, text, _, _ in extract("jinja2", file, keywords={"_": None}, options=OPTIONS)}
+    assert len(texts) > 80
     known = translations()
-    assert {text for text in found if not known.get(text)} == set()
+    assert {text for text in texts if not known.get(text)} == set()
 
 
 def test_every_sentence_of_an_error_is_translated() -> None:
-    found = {text for error in answerable() for text in (error.title, error.meaning, error.remedy)}
-    found |= {one.link for one in EXTENSIONS if one.link}
+    texts = {text for error in answerable() for text in (error.title, error.meaning, error.remedy)}
+    texts |= {extension.link for extension in EXTENSIONS if extension.link}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SENTENCES:
                 sentences = node.args[SENTENCES[node.func.id] :][:1]
-                found |= {str(one.value) for one in sentences if isinstance(one, ast.Constant)}
-    assert len(found) > 40
+                texts |= {str(sentence.value) for sentence in sentences if isinstance(sentence, ast.Constant)}
+    assert len(texts) > 40
     say = lenient_translator("es")
-    assert {text for text in found if say(text) == text} == set()
+    assert {text for text in texts if say(text) == text} == set()
 
 
 def test_every_code_of_a_match_has_a_name() -> None:
@@ -84,11 +84,10 @@ async def test_links_keep_the_requested_language(client: httpx.AsyncClient, targ
 @pytest.mark.parametrize(
     ("header", "language"),
     [
-        (None, "en"), ("", "en"), ("ES", "es"), ("es-MX", "es"), ("es-Latn-MX", "es"), ("esperanto, spanish", "en"),
+        (None, "en"), ("", "en"), ("ES", "es"), ("es-Latn-MX", "es"), ("esperanto, spanish", "en"),
         ("en-US,en;q=0.9,es;q=0.8", "en"), ("en;q=0.1, es;q=0.2", "es"),
         ("es;q=0.5, en;q=0.5", "es"),  # the first of equals
-        ("es;q=0", "en"), ("fr, de;q=0.9, es;q=0.1", "es"), ("*, es;q=0.5", "es"), ("es ; q=1.000", "es"),
-        ("es;q=2", "en"), ("es;Q=0.2, en;q=0.1", "es"), ("es;q=nan", "en"), (",,;;q=,es", "es"),
+        ("es;q=0", "en"), ("*, es;q=0.5", "es"), ("es ; Q=1.000", "es"), ("es;q=nan", "en"), (",,;;q=,es", "es"),
         ("\N{LATIN SMALL LETTER E WITH ACUTE}s, <script>", "en"),
         ("x, " * 100_000 + "es", "en"), ("es, " + "x, " * 100_000, "es"), ("a-" * 100_000, "en"),
     ],

@@ -136,9 +136,9 @@ async def drawn(page: Page, name: str) -> Locator:
 
 def view_of(page: Page) -> tuple[float, float, float]:
     """Return zoom, latitude and longitude from the URL."""
-    found = re.search(r"[#&]map=([0-9.]+)/([0-9.-]+)/([0-9.-]+)", page.url)
-    assert found is not None, page.url
-    zoom, latitude, longitude = map(float, found.groups())
+    view = re.search(r"[#&]map=([0-9.]+)/([0-9.-]+)/([0-9.-]+)", page.url)
+    assert view is not None, page.url
+    zoom, latitude, longitude = map(float, view.groups())
     return zoom, latitude, longitude
 
 
@@ -147,7 +147,7 @@ def view_of(page: Page) -> tuple[float, float, float]:
 
 async def test_map_scripts_are_light_and_loaded_on_the_map_only(client: httpx.AsyncClient) -> None:
     page = Parsed.of(await client.get("/api/census/localidades/", headers=BROWSER))
-    assert [one.attributes["src"].partition("?")[0] for one in page.all("script")] == [
+    assert [script.attributes["src"].partition("?")[0] for script in page.all("script")] == [
         "/static/theme.js",
         "/static/page.js",
     ]
@@ -172,7 +172,7 @@ async def test_place_is_found_in_under_five_interactions(page: Page, base: str) 
     record = await panel(page).get_by_role("link", name="All about this place").get_attribute("href") or ""
     assert re.search(r"/localidades/203240084/$", record)
     of_the_record = await parsed(f"{base}{record}")
-    (back,) = [one for one in of_the_record.all("a") if one.text == "Show on the map"]
+    (back,) = [anchor for anchor in of_the_record.all("a") if anchor.text == "Show on the map"]
     assert back.attributes["href"].endswith("#map=12/15.6625/-96.511667&place=203240084")
 
 
@@ -234,10 +234,11 @@ async def test_what_is_not_known_is_explained(page: Page) -> None:
     await expect(entry.locator("..")).to_have_text("Sin Datono data")
     legend = page.locator(".legend ul[data-color=poblacion] li")
     await expect(legend).to_have_text([*(re.compile("^from ") for _ in range(4)), "fewer", "no data"])
-    swatches = await legend.evaluate_all("(all) => all.map((one) => one.style.getPropertyValue('--swatch'))")
+    swatches = await legend.evaluate_all("(all) => all.map((item) => item.style.getPropertyValue('--swatch'))")
     assert len(set(swatches)) == len(swatches) == 6
 
 
+@pytest.mark.tail  # three views take five seconds
 async def test_estados_and_the_capital_are_named(page: Page) -> None:
     await go(page, "map=5/19/-98")
     assert "Ciudad de México" in await in_map(page, NAMES, "capital")
@@ -252,11 +253,11 @@ async def test_estados_and_the_capital_are_named(page: Page) -> None:
 
 async def test_late_response_is_dropped(page: Page) -> None:
     entries = page.locator("#visible")
-    found = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
+    search = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
     place = await hold(page, "**/localidades/203240001/?*")
     await page.get_by_role("combobox", name="Find a place").fill("aguascalientes")
     await page.keyboard.press("Enter")
-    await found.asked()
+    await search.asked()
     await entries.get_by_role("button", name="San Pedro Pochutla").click()
     await place.asked()
     await entries.get_by_role("button", name="Puerto Ángel").click()
@@ -264,7 +265,7 @@ async def test_late_response_is_dropped(page: Page) -> None:
     await entries.get_by_role("button", name="San Pedro Pochutla").click()
     await place.asked()
     await page.get_by_label("Colours").focus()
-    found.release()
+    search.release()
     place.release()
     await expect(panel(page).get_by_role("heading")).to_have_text("San Pedro Pochutla")
     await expect(page.get_by_label("Colours")).to_be_focused()
@@ -307,9 +308,9 @@ async def test_boundaries_are_equidistant_from_the_nearest_places_and_may_be_hid
             north, east = float(row["latitud"]) - latitude, float(row["longitud"]) - longitude
             metres = 111_195 * math.hypot(north, east * math.cos(math.radians(latitude)))
             nearest[row["municipio_id"]] = min(metres, nearest.get(row["municipio_id"], math.inf))
-        one, other = nearest.values()
-        assert one == pytest.approx(other, abs=40)  # a tile rounds a place to 9 m either way
-        assert one < 8100
+        nearer, farther = nearest.values()
+        assert nearer == pytest.approx(farther, abs=40)  # a tile rounds a place to 9 m either way
+        assert nearer < 8100
     await checkbox.uncheck()
     await in_map(page, NO_OUTLINES)
     await expect(page).to_have_url(re.compile("outlines=none"))
@@ -324,6 +325,7 @@ async def test_boundaries_are_equidistant_from_the_nearest_places_and_may_be_hid
 # -- On other devices
 
 
+@pytest.mark.tail  # a second map on a telephone takes nine seconds
 async def test_shared_url_of_a_list_shows_the_same_on_a_dark_spanish_phone(
     with_webgl: Browser, base: str, page: Page
 ) -> None:
@@ -363,19 +365,19 @@ async def test_shared_url_of_a_list_shows_the_same_on_a_dark_spanish_phone(
 
 
 async def test_list_shows_what_it_found_on_the_map(base: str) -> None:
-    found, close = "#map=12/15.666667/-96.491944&place=203240025", "lat=15.667&lon=-96.492"
+    shown, close = "#map=12/15.666667/-96.491944&place=203240025", "lat=15.667&lon=-96.492"
     for path, expected in (
         ("?ambito=R&municipio_id=20324", "?municipio_id=20324&ambito=R"),
-        ("?search=puerto+angel", found),
-        ("?search=angel&release=2020-01", f"?release=2020-01{found}"),
+        ("?search=puerto+angel", shown),
+        ("?search=angel&release=2020-01", f"?release=2020-01{shown}"),
         ("?ambito=R&clave=9999", None),
-        ("suggest/?q=puerto+angel", found),
+        ("suggest/?q=puerto+angel", shown),
         ("suggest/?q=oaxaca&kinds=estado", None),
-        (f"nearest/?{close}", found),
+        (f"nearest/?{close}", shown),
         (f"nearest/?{close}&radius=1", None),
     ):
         page = await parsed(f"{base}/api/census/localidades/{path}&format=api")
-        links = [one.attributes["href"] for one in page.all("a") if one.text == "Show on the map"]
+        links = [anchor.attributes["href"] for anchor in page.all("a") if anchor.text == "Show on the map"]
         assert links == ([f"/map{expected}"] if expected else []), path
     assert all(link.attributes.get("href") for link in (await parsed(base + PAGE)).all("a"))
 
@@ -447,6 +449,9 @@ async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContex
     await asked.get_by_role("radio").first.check()
     await expect(placed.locator(".help")).to_have_text("2 places. Press one to see its row.")
     assert sorted(await page.evaluate(MATCHED)) == ["010010001 Aguascalientes", "010010010 Ejido 10"]
+    await match(page, "nombre\tentidad\tlat\tlon\nEjido 10\tAgs.\t21.9\t102.3\n")
+    await question(page, "Row 2").get_by_role("button", name="Options on the map").click()
+    assert (await page.evaluate(MATCHED))[-1] == " Point of the row"
     await page.close()
 
 
@@ -477,14 +482,6 @@ async def test_drawing_is_shown_without_webgl_or_scripts(browser: Browser, base:
         await expect(page).to_have_url(re.compile(r"estado_id=20$"))
         drawing = page.get_by_role("group", name="Mapa de México con las localidades más pobladas de esta página")
         await expect(drawing).to_be_visible()
-        largest = sorted((one for one in PLACES if one.nom_ent == "Oaxaca"), key=lambda one: -int(one.poblacion))[:20]
-        await expect(page.locator("#drawing ol li")).to_contain_text([one.nombre for one in largest])
-
-
-async def test_point_of_a_row_is_on_the_map_beside_its_options(context: BrowserContext) -> None:
-    page = await context.new_page()
-    await page.goto("/match?format=api")
-    await match(page, "nombre\tentidad\tlat\tlon\nEjido 10\tAgs.\t21.9\t102.3\n")
-    await question(page, "Row 2").get_by_role("button", name="Options on the map").click()
-    assert (await page.evaluate(MATCHED))[-1] == " Point of the row"
-    await page.close()
+        of_oaxaca = (place for place in PLACES if place.nom_ent == "Oaxaca")
+        largest = sorted(of_oaxaca, key=lambda place: -int(place.poblacion))[:20]
+        await expect(page.locator("#drawing ol li")).to_contain_text([place.nombre for place in largest])

@@ -6,18 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.pages.test_match_page import (
-    PAGE,
-    choose,
-    downloaded,
-    file_of,
-    match,
-    press,
-    question,
-    saved,
-    totals,
-    work_left,
-)
+from tests.pages.test_match_page import PAGE, choose, downloaded, file_of, match, press, question, saved, work_left
 from tests.support.browser import SCREENSHOTS, axe_faults, forget, kept, visit
 
 DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
@@ -128,24 +117,6 @@ async def test_slip_is_undone_and_a_row_is_undecided_again(page: Page) -> None:
     await expect(option(page, 3)).to_be_checked()
 
 
-async def test_own_place_of_a_certain_row_changes_nothing(page: Page) -> None:
-    await match(page, DOUBTS)
-    before = await totals(page).all_text_contents()
-    every = page.locator("#every")
-    await every.locator("summary").click()
-    row = every.locator("tr", has_text="Asientos, Ags.")
-    await row.get_by_role("button", name="Correct it").click()
-    asked = every.locator(".question")
-    own, none = asked.get_by_role("radio").first, asked.get_by_role("radio", name="None of these")
-    await expect(own).to_be_checked()
-    await own.click()
-    assert await totals(page).all_text_contents() == before
-    await none.check()
-    await expect(totals(page).filter(has_text="none of the options")).to_have_count(1)
-    await own.check()
-    await expect(totals(page)).to_have_text(before)
-
-
 async def test_decisions_of_last_month_are_offered_for_rows_that_say_the_same(page: Page) -> None:
     october = DOUBTS.replace("\t", ",")
     await choose(page, file_of("octubre.csv", october.encode()))
@@ -205,8 +176,8 @@ async def test_search_says_what_a_place_is_and_that_it_needs_the_service(page: P
     await match(page, DOUBTS)
     search = page.locator("#unfound").get_by_role("combobox")
     await search.press_sequentially("bellaco")
-    found = page.locator("#unfound").get_by_role("option", name="El Bellaco").first
-    await expect(found).to_have_text(
+    bellaco = page.locator("#unfound").get_by_role("option", name="El Bellaco").first
+    await expect(bellaco).to_have_text(
         re.compile(r"El Bellaco.* · 320580044 · (.* inhabitants?|population without data)$")
     )
     await search.fill("")

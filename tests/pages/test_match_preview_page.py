@@ -10,6 +10,7 @@ import openpyxl
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
+from tests.pages.test_match_decisions import DOUBTS
 from tests.pages.test_match_page import (
     PAGE,
     PASTED,
@@ -27,7 +28,6 @@ from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
-DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
 pytestmark = pytest.mark.usefixtures("opened_match")
 
 
@@ -65,16 +65,16 @@ async def test_workbook_is_understood_and_its_columns_are_changed_or_left_out(pa
     await expect(page.locator("#note")).to_contain_text("column F")
     await choose(page, book_of())
     await expect(page.locator("#note")).to_be_hidden()
-    found = "Sheet “Visitas”, header in row 3, 5 rows. Name: Localidad"
-    await expect(summary(page)).to_have_text(f"{found} · Municipio: Municipio · Estado: Entidad")
+    read = "Sheet “Visitas”, header in row 3, 5 rows. Name: Localidad"
+    await expect(summary(page)).to_have_text(f"{read} · Municipio: Municipio · Estado: Entidad")
     await expect(preview(page).get_by_role("row")).to_have_count(6)
     await expect(preview(page).get_by_role("row").nth(2)).to_have_text("2NingunoMunicipio 001Ags.")
     await expect(column(page, "Localidad")).to_have_value("nombre")
     await expect(column(page, "Folio")).to_have_value("")
     await column(page, "Municipio").select_option("— not used")
-    await expect(summary(page)).to_have_text(f"{found} · Estado: Entidad")
+    await expect(summary(page)).to_have_text(f"{read} · Estado: Entidad")
     await column(page, "Entidad").select_option("Municipio")
-    await expect(summary(page)).to_have_text(f"{found} · Municipio: Entidad")
+    await expect(summary(page)).to_have_text(f"{read} · Municipio: Entidad")
     async with page.expect_request("**/match/?*") as asking:
         await press(page)
     query = parse_qs(urlsplit((await asking.value).url).query, keep_blank_values=True)
@@ -91,20 +91,26 @@ async def query_of_match(page: Page, button: str = "Add keys") -> dict[str, list
     return parse_qs(urlsplit((await asking.value).url).query)
 
 
-async def test_areas_of_all_rows_are_kept(page: Page) -> None:
+async def test_areas_and_options_of_the_last_match_are_kept(page: Page) -> None:
     await choose(page, file_of("a.csv", b"Localidad,Casos\nNinguno,1\nXyzzy,2\n"))
     await page.locator("#of-estado").select_option("Aguascalientes")
     await page.locator("#of-municipio").select_option("Municipio 001")
     query = await query_of_match(page)
-    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    areas = (query["estado"], query["municipio"])
+    assert areas == (["Aguascalientes"], ["Municipio 001"])
     await question(page, "Row 2").get_by_role("radio", name="Ninguno (0003)").check()
     await work_left(page)
+    await page.get_by_label("Minimum certainty").fill("90")
+    await page.locator("[name=field][value=ambito]").check()
+    await query_of_match(page)
     await page.reload()
     estado, municipio = (page.locator(f"#of-{role} option:checked") for role in ("estado", "municipio"))
     await expect(estado).to_have_text("— as they say")
     query = await query_of_match(page, "Continue")
-    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    assert (query["estado"], query["municipio"], query["sure"]) == (*areas, ["0.9"])
     await expect(municipio).to_have_text("Municipio 001")
+    await expect(question(page, "Row 2").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    assert (await saved(page, "outcome", "ambito"))[0] == ("chosen", "R")
 
 
 async def test_refused_file_leaves_nothing_of_the_one_before(page: Page) -> None:
@@ -187,7 +193,7 @@ async def test_long_file_is_previewed_by_its_beginning(page: Page) -> None:
 
 CALLS = """async (calls) => {
     const csv = await import('/static/csv.js');
-    return calls.map(([name, ...given]) => csv[name](...given));
+    return calls.map(([name, ...values]) => csv[name](...values));
 }"""
 
 
@@ -212,7 +218,7 @@ def csv_calls(delimiter: str) -> list[tuple[Sequence[object], object]]:
 
 
 async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page) -> None:
-    calls = [one for delimiter in ",;\t|" for one in csv_calls(delimiter)]
+    calls = [call for delimiter in ",;\t|" for call in csv_calls(delimiter)]
     calls.append((["delimiterOf", "Peñón, El, o La\tn"], "\t"))  # cells that were copied have commas in them
     calls.append((["delimiterOf", "Localidad\nEl Alto, Bajo"], ","))  # a single column
     whole_lines = {
@@ -328,10 +334,10 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     await second.get_by_role("option", name="El Bellaco").click()
     content = (await downloaded(page))[1]
     names = ("municipio", "estado", "clave", "cvegeo_mun", "altitud")
-    found = [tuple(row[f"match_{name}"] for name in names) for row in rows_in(content)]
-    assert found[0] == ("Municipio 001", "Aguascalientes", "0002", "01001", "")
-    assert found[1][2:4] == ("0044", "32058")
-    assert all(found[1])
+    answers = [tuple(row[f"match_{name}"] for name in names) for row in rows_in(content)]
+    assert answers[0] == ("Municipio 001", "Aguascalientes", "0002", "01001", "")
+    assert answers[1][2:4] == ("0044", "32058")
+    assert all(answers[1])
     assert b"match_nombre" not in content
 
 

@@ -1,12 +1,11 @@
-"""The tasks of readers, in Chromium: with the keyboard alone, and with fingers on a telephone."""
+"""A list is matched in Chromium with the keyboard alone, and with fingers on a telephone."""
 
 import asyncio
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
@@ -14,32 +13,13 @@ from playwright.async_api import Browser, Locator, Page, expect
 from tests.pages.country import places
 from tests.support.browser import TOUCH, visit
 
-Hand = Literal["keyboard", "telephone"]
 _MAX_TABS = 60  # to reach any part of a page
 NAMES = [place for place in places() if place.nombre.startswith("El Peñón")][:30]
 
 
-@pytest.fixture(params=["keyboard", "telephone"])
-def hand(request: pytest.FixtureRequest) -> Hand:
-    """Say what the reader has."""
-    chosen: Hand = request.param
-    return chosen
-
-
-@pytest.fixture
-async def page(browser: Browser, two_releases: str, hand: Hand) -> AsyncIterator[Page]:
-    """Yield a page for readers of Spanish."""
-    device = TOUCH if hand == "telephone" else {}
-    async with visit(browser, two_releases, locale="es-MX", accept_downloads=True, **device) as page:
-        yield page
-
-
-async def reach(page: Page, wanted: Locator, hand: Hand) -> None:
-    """Go to a field with the tabulator, or tap it."""
+async def reach(page: Page, wanted: Locator) -> None:
+    """Go to a field with the tabulator."""
     await expect(wanted).to_be_visible()
-    if hand == "telephone":
-        await wanted.tap()
-        return
     for _ in range(_MAX_TABS):
         if await wanted.evaluate("element => element === document.activeElement"):
             return
@@ -47,45 +27,25 @@ async def reach(page: Page, wanted: Locator, hand: Hand) -> None:
     raise AssertionError(f"the tabulator does not reach {wanted}")
 
 
-async def press(page: Page, wanted: Locator, hand: Hand) -> None:
-    """Press a button or follow a link."""
-    await reach(page, wanted, hand)
-    if hand == "keyboard":
-        await page.keyboard.press("Enter")
+@pytest.mark.parametrize("device", [{}, TOUCH], ids=["keyboard", "telephone"])
+async def test_thirty_names_are_matched_and_saved(browser: Browser, two_releases: str, device: dict[str, Any]) -> None:
+    async with visit(browser, two_releases, locale="es-MX", accept_downloads=True, **device) as page:
 
+        async def press(button: str | re.Pattern[str]) -> None:
+            wanted = page.get_by_role("button", name=button)
+            await (wanted.tap() if device else reach(page, wanted))
+            if not device:
+                await page.keyboard.press("Enter")
 
-async def test_key_of_a_town_is_two_interactions_away(page: Page, hand: Hand) -> None:
-    """Type, and choose: the key is there, without scrolling."""
-    await page.goto("/")
-    await reach(page, page.get_by_role("combobox").first, hand)
-    async with page.expect_response("**/suggest/?q=el+penon+70+jalisco&**"):
-        await page.keyboard.type("el penon 70 jalisco")
-    suggested = page.get_by_role("option").first
-    await expect(suggested).to_have_text("El Peñón 70, Tepatitlán 1, Jalisco")
-    if hand == "telephone":
-        await suggested.tap()
-    else:
-        await page.keyboard.press("ArrowDown")
-        await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="El Peñón 70")).to_be_visible()
-    await expect(page.get_by_text("140010071", exact=True)).to_be_in_viewport()
-
-
-async def test_thirty_names_are_matched_and_saved(page: Page, hand: Hand) -> None:
-    await page.goto("/match")
-    await reach(page, page.get_by_role("textbox").first, hand)
-    await page.keyboard.insert_text("\n".join(f"{one.nombre}, {one.nom_mun}, {one.nom_ent}" for one in NAMES))
-    await press(page, page.get_by_role("button", name="Asignar claves"), hand)
-    await expect(page.get_by_role("heading", name="Resultado")).to_be_visible()
-    async with page.expect_download() as downloading:
-        await press(page, page.get_by_role("button", name=re.compile("Descargar.* CSV")), hand)
-    content = await asyncio.to_thread(Path(await (await downloading.value).path()).read_bytes)
-    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
-    assert [row["Clave INEGI (CVEGEO)"] for row in rows] == [one.cvegeo for one in NAMES]
-
-
-@pytest.mark.parametrize("hand", ["keyboard"], indirect=True)
-async def test_place_is_printed_on_one_page(page: Page) -> None:
-    await page.goto("/api/census/localidades/140010071/")
-    printed = await page.pdf(format="Letter")
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+        await page.goto("/match")
+        field = page.get_by_role("textbox").first
+        await (field.tap() if device else reach(page, field))
+        rows = "\n".join(f"{place.nombre}, {place.nom_mun}, {place.nom_ent}" for place in NAMES)
+        await page.keyboard.insert_text(rows)
+        await press("Asignar claves")
+        await expect(page.get_by_role("heading", name="Resultado")).to_be_visible()
+        async with page.expect_download() as downloading:
+            await press(re.compile("Descargar.* CSV"))
+        content = await asyncio.to_thread(Path(await (await downloading.value).path()).read_bytes)
+    answers = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    assert [answer["Clave INEGI (CVEGEO)"] for answer in answers] == [place.cvegeo for place in NAMES]

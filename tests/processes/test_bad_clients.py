@@ -206,10 +206,10 @@ def test_client_that_reads_nothing_is_disconnected(live: Live, asked: list[bytes
     before = open_files(live)
     with ExitStack() as stack, ThreadPoolExecutor(len(asked)) as senders:
         connections = [stack.enter_context(connect(live.base, receive_buffer=4096)) for _ in asked]
-        sending = [senders.submit(one.sendall, data) for one, data in zip(connections, asked, strict=True)]
+        sending = [senders.submit(client.sendall, data) for client, data in zip(connections, asked, strict=True)]
         eventually(lambda: open_files(live) >= before + len(asked) * 2 // 3)
         eventually(lambda: open_files(live) <= before + 1)
-        assert not any(isinstance(one.exception(), TimeoutError) for one in sending)
+        assert not any(isinstance(sent.exception(), TimeoutError) for sent in sending)
 
 
 def test_slow_but_steady_reader_is_not_disconnected(live: Live) -> None:

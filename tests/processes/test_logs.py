@@ -66,15 +66,9 @@ def test_access_log_has_one_line_per_request(seeded_database: str, tmp_path: Pat
         assert answers[0].all("x-request-id") == []
 
 
-@pytest.mark.parametrize(
-    ("form", "line"),
-    [
-        ("json", r'^\{.*"operation":"list_localities","status":200,.*\}$'),
-        ("console", r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"),
-    ],
-)
-def test_access_log_is_complete_and_omits_client_input(seeded_database: str, form: str, line: str) -> None:
-    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form) as live:
+def test_access_log_is_complete_and_omits_client_input(seeded_database: str) -> None:
+    line = r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT="console") as live:
         headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
         headers.append(("traceparent", f"00-{SECRET}"))
         for query in (f"?search={SECRET}", f"?page=1&x={SECRET}", f"?{SECRET}=1", f"?release={SECRET}", f"{SECRET}/"):
@@ -89,17 +83,16 @@ def test_access_log_is_complete_and_omits_client_input(seeded_database: str, for
         text = end(live)
     assert SECRET not in text
     assert len(re.findall(line, text, re.MULTILINE)) == 21
-    if form == "console":
-        assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are too"
+    assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are too"
 
 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the line of a failed request by its id, and the first line with the cause."""
 
-    def found() -> list[dict[str, Any]]:
+    def own_lines() -> list[dict[str, Any]]:
         return [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
 
-    (line,) = eventually(found)
+    (line,) = eventually(own_lines)
     told = [record for record in records(live) if record.get("cause") == line["cause"] and "message" in record]
     return line, told[0]
 
@@ -138,7 +131,7 @@ def test_unexpected_error_is_logged_once_with_its_traceback_and_counted(seeded_d
     assert text.count('"traceback":') == 1
     assert "Exception in ASGI" not in text  # uvicorn's own record of the same error
     assert "Something went wrong" not in text  # the client's response
-    told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
+    told = [json.loads(logged) for logged in text.splitlines() if '"message"' in logged and line["cause"] in logged]
     assert [record["message"].startswith("Again ") for record in told] == [False, True]
     assert int(told[1]["message"].split()[1]) >= asked - 1
     assert len(text) < 12_000 + 400 * asked

@@ -159,8 +159,8 @@ def asked_meanwhile(live: Live) -> Iterator[tuple[Counter[int], Callable[[], Non
             yield answered, await_more
         finally:
             ended.set()
-        for one in asking:
-            one.result(PATIENCE)
+        for client in asking:
+            client.result(PATIENCE)
     assert failed == [], live.output.read_text()
 
 
@@ -171,7 +171,8 @@ def is_alive(process: int) -> bool:
 def hands_on_its_port(process: int, base: str) -> bool:
     """Whether a process that a worker starts would keep the port open."""
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    (inode,) = [one[9] for one in listening if one[1].endswith(f":{urlsplit(base).port:04X}") and one[3] == "0A"]
+    port = f":{urlsplit(base).port:04X}"
+    (inode,) = [fields[9] for fields in listening if fields[1].endswith(port) and fields[3] == "0A"]
     flags = []
     for descriptor in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):  # others are closed meanwhile
@@ -191,7 +192,7 @@ def test_workers_are_restarted_added_and_removed_without_losing_requests(seeded_
             assert len(workers_of(live)) == 4
             live.process.send_signal(signal.SIGTTIN)
             await_text(live, STARTED, 5)
-            assert not any(hands_on_its_port(one, live.base) for one in workers_of(live)[2:])
+            assert not any(hands_on_its_port(worker, live.base) for worker in workers_of(live)[2:])
             for count in (3, 4):
                 live.process.send_signal(signal.SIGTTOU)
                 await_text(live, "Finished server process", count)

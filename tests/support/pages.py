@@ -84,7 +84,7 @@ class Page(HTMLParser):
         return element
 
     def of_class(self, tag: str, name: str) -> Element:
-        (element,) = (one for one in self.all(tag) if name in one.attributes.get("class", "").split())
+        (element,) = (element for element in self.all(tag) if name in element.attributes.get("class", "").split())
         return element
 
     def inside(self, tag: str, *, of: Element) -> list[Element]:
@@ -174,14 +174,15 @@ def target_of(path: str, parameters: Mapping[str, object]) -> str:
 
 def list_other_pages(known: Iterable[str]) -> dict[str, str]:
     """Return an address by operation id for each operation whose page is at none of the known addresses."""
-    found = {}
+    addresses = {}
     for path, item in create_app(Settings()).openapi()["paths"].items():
-        parameters = {one["name"]: one for one in item.get("get", {}).get("parameters", ())}
+        parameters = {parameter["name"]: parameter for parameter in item.get("get", {}).get("parameters", ())}
         has_page = "api" in str(parameters.get("format"))
-        if has_page and not any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), urlsplit(one).path) for one in known):
-            given = {name: one["example"] for name, one in parameters.items() if one["required"]}
-            found[item["get"]["operationId"]] = target_of(path, {**given, "format": "api"})
-    return found
+        pattern = re.sub(r"\{\w+\}", "[^/]+", path)
+        if has_page and not any(re.fullmatch(pattern, urlsplit(address).path) for address in known):
+            required = {name: parameter["example"] for name, parameter in parameters.items() if parameter["required"]}
+            addresses[item["get"]["operationId"]] = target_of(path, {**required, "format": "api"})
+    return addresses
 
 
 # A point has a page where there are outlines, in tests/extensions/test_outlines.py.

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from localidades_api.cli.console import print_json, print_table, print_text
 from localidades_api.cli.exit_codes import errors_as_sentences
-from localidades_api.cli.import_catalogue import print_report
+from localidades_api.cli.import_catalogue import print_report, report_as_object
 from localidades_api.errors import (
     AlreadyPublishedError,
     CatalogueError,
@@ -55,6 +55,19 @@ def test_report_of_a_dry_run_says_what_would_be_done(capsys: pytest.CaptureFixtu
         "the demo would be retired because its places are invented; --keep-demo keeps it",
         "0 rows rejected, 1,234 withdrawn localities left out",
     ]
+
+
+def test_report_as_an_object_has_every_rejected_row() -> None:
+    reported = report_as_object(REPORT, dry_run=False)
+    assert reported == {
+        "release": "2020-01", "published": True, "seconds": 12.345,
+        "totals": {"estados": 32, "municipios": 2469, "localidades": 304_400}, "compared_with": "2019-01",
+        "changes": {"added": 1000, "removed": 20, "renamed": 3, "relocated": 4, "updated": 5},
+        "losses": "Much is missing.", "demo_retired": True, "withdrawn": 1234,
+        "rejected": [{"line": number, "reason": "no [bold]key[/bold]"} for number in range(22)],
+    }  # fmt: skip
+    first = report_as_object(replace(REPORT, comparison=Comparison(None)), dry_run=True)
+    assert (first["published"], first["compared_with"], first["changes"]) == (False, None, None)
 
 
 def test_output_is_written_as_it_is(capsysbinary: pytest.CaptureFixture[bytes]) -> None:

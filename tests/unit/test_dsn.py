@@ -29,7 +29,7 @@ def test_database_url_is_read_in_every_spelling(url: str, netloc: str) -> None:
         ("sslmode=require", {"sslmode": "require"}),
         ("application_name=mine", {"application_name": "mine"}),
         ("options=-c%20search_path%3Dx", {"options": "-c search_path=x"}),
-        ("channel_binding=require&sslmode=require", {"sslmode": "require"}),
+        ("channel_binding=require&gssencmode=disable&sslmode=require", {"sslmode": "require"}),
         ("pgbouncer=true&connection_limit=1&schema=public", {}),
         ("host=a:1&target_session_attrs=prefer-standby", {"host": "a:1", "target_session_attrs": "prefer-standby"}),
         ("target_session_attrs=read-write", {"target_session_attrs": "primary"}),

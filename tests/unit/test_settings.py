@@ -76,3 +76,22 @@ def test_data_are_kept_in_the_clone_if_its_server_can_reach_it_or_with_the_user(
         assert installed.name == "localidades-api"
         assert installed == Path("/var/lib/localidades-api") or not IS_ROOT
         assert not installed.is_relative_to(folder)
+
+
+def test_user_without_a_name_or_a_home_has_the_systems_folder_and_no_tilde(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As a container may run the service."""
+
+    def fail(_: int) -> None:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", fail)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 54321)
+    monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
+    (tmp_path / "migrations").mkdir()  # as in a wheel
+    assert read_settings().data_dir == Path("/var/lib/localidades-api")
+    monkeypatch.setenv("LOCALIDADES_DATA_DIR", "~/data")
+    with pytest.raises(ConfigurationError, match="LOCALIDADES_DATA_DIR: `~` can't be expanded, because the user"):
+        read_settings()

@@ -111,7 +111,10 @@ def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:
     if row.clave is not None and (row.nombre is None or _is_key(row.clave)):
         return _with_clave(row, row.clave), None
     if row.nombre is None:
-        raise RowError("Its `nombre` is empty, and it has no key to go by.")
+        filler = next(filter(is_filler, (row.municipio, row.estado)), None)  # such as the `Total` below a table
+        if filler is None:
+            raise RowError("Its `nombre` is empty, and it has no key to go by.")
+        return MatchRow(filler), None
     return row._replace(clave=None), None if row.clave is None else _explain_left_out("clave", row.clave)
 
 

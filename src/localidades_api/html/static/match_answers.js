@@ -9,9 +9,7 @@ const NONE = "none"; // the choice of none of the candidates
 const KEY_FAULTS = new Set(["key", "unknown_key"]);
 export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
 // What the service says of a row that is of no place.
-const OF_NO_PLACE = /^Its name (says that no place is given|is that of a total)/;
-// What stands below a table, in a row without a municipio or an estado.
-const NOT_A_PLACE = /^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
+const OF_NO_PLACE = /(says that no place is given|the row is of no place)\./;
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
@@ -143,13 +141,11 @@ export class Answers {
     return rest.every((one) => one === first) ? first : undefined;
   }
 
-  // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
+  // Whether a row is a total or a note below the table, or has nothing in the columns that tell the place.
   hasNoPlace(answer) {
     if (isCertain(answer) || !this.headers.length) return false;
     if (OF_NO_PLACE.test(answer.problem) && !hasCandidates({ answer })) return true;
-    const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
-    const texts = cells.filter((cell) => /\p{L}/u.test(cell));
-    return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
+    return !this.headers.some((header) => answer.sent[header]);
   }
 
   showDecided() {

@@ -1,8 +1,10 @@
 """Answers rows: the key of each name, or the places nearest to each point."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
+from localidades_api.bulk.earlier import CERTAIN, DECIDED, EarlierAnswer
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.coordinates import is_in_mexico
@@ -18,6 +20,7 @@ from localidades_api.names.weights import SURE
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
 NOT_IN_MEXICO = "`latitud` and `longitud` are not in Mexico."
 _WITHOUT_POINT = "The row was matched without its coordinates."
+_MAX_SHOWN = 100  # characters of a cell
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
@@ -25,8 +28,13 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
     The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
-    `problem`.
+    `problem`. What a person has decided in a file that comes back stands.
     """
+    answer = _match_cells_of(row, index, sure, fields)
+    return answer if row.earlier is None else _decide(answer, row.earlier, row.kind, index, fields)
+
+
+def _match_cells_of(row: Row, index: NameIndex, sure: float, fields: Collection[str]) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem, fields)
     try:
@@ -41,6 +49,48 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
         return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error), fields)
+
+
+def _decide(
+    answer: Answer, earlier: EarlierAnswer, kind: PlaceKind | None, index: NameIndex, fields: Collection[str]
+) -> Answer:
+    """Return the answer to a row with the place that a person has chosen, or whose key somebody has typed.
+
+    Its candidates are then the places that the row may mean. The key of a row that was certain is typed if it is
+    another than that of a row that is certain.
+    """
+    was_certain = earlier.code in CERTAIN
+    if was_certain and answer["cvegeo"] is None:
+        return answer
+    candidates = answer["candidates"]
+    if answer["cvegeo"] is not None:
+        candidates = [{name: answer[name] for name in ("cvegeo", "id", "label", *fields, "score", "faults")}]
+    problem = None if answer["outcome"] == "problem" else answer["problem"]
+    decided = {**_blank(fields), "candidates": candidates, "withdrawn": answer["withdrawn"]}
+    if not earlier.key:
+        return {**decided, "outcome": "rejected", "problem": problem}
+    place = _find_place(earlier.digits, kind, index)
+    if place is None:
+        note = f"`{earlier.key[:_MAX_SHOWN]}` is not the key of such a place: it was left out."
+        return {**answer, "problem": " ".join(filter(None, (note, answer["problem"])))}
+    if was_certain and place.id == answer["id"]:
+        return answer
+    is_accepted = earlier.code == "accepted"
+    typed = None if earlier.code in DECIDED else "Its key was typed into the file of an earlier answer."
+    return decided | {
+        **_describe_candidate(place, index, fields),
+        "outcome": "accepted" if is_accepted else "chosen",
+        "score": earlier.percentage if is_accepted else None,
+        "faults": [],
+        "problem": " ".join(filter(None, (typed, problem))) or None,
+    }
+
+
+def _find_place(key: str, kind: PlaceKind | None, index: NameIndex) -> Candidate | None:
+    with suppress(RowError):
+        result = index.match(match_cells({"cvegeo": key or None}, kind)[0])
+        return None if result.id is None else result.best
+    return None
 
 
 def answer_sample(index: NameIndex, rows: Sequence[Row]) -> list[Answer]:

@@ -9,15 +9,8 @@ from typing import IO, NamedTuple, cast
 
 from xlsxwriter.utility import xl_col_to_name
 
-from localidades_api.bulk.columns import (
-    SAMPLED_ROWS,
-    Assignment,
-    Reading,
-    assign,
-    begin_of_answers,
-    read_heading,
-    require,
-)
+from localidades_api.bulk.columns import SAMPLED_ROWS, Assignment, Reading, assign, read_heading, require
+from localidades_api.bulk.earlier import begin_of_answers
 from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.readers import TableReader, read_columns
 from localidades_api.catalogue.keys import PlaceKind

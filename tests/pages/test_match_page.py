@@ -532,6 +532,9 @@ async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, 
         ["ambiguous" if language == "en" else "por decidir", ""], [ANY, ""], [ANY, "010010001"],
     ]  # fmt: skip
     assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
+    await page.locator("#decide .open").first.dispatch_event("click")  # back to undecided
+    undecided = list(rows_in((await downloaded(page, download))[1])[0].values())
+    assert undecided[3:6] == ["ambiguous" if language == "en" else "por decidir", "", ""]
 
 
 async def work_left(page: Page) -> None:

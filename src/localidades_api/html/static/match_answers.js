@@ -1,5 +1,4 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
-import { readEarlier } from "./match_earlier.js";
 import { isTaken, newer } from "./match_storage.js";
 import { amount, byId, count, fold, say, sentenceOf, textsOf, words } from "./match_texts.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
@@ -8,6 +7,12 @@ const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
 const KEY_FAULTS = new Set(["key", "unknown_key"]);
 export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
+const DECIDED = new Set(["chosen", "accepted", "rejected"]);
+const OWN_COLUMN = /^(Resultado|match\d*_outcome)( \(\d+\))?$/; // the first of an earlier answer
+// What the service says of a key that somebody has typed into the file, and of a text there that is none.
+const TYPED = /^Its key was typed into/;
+const UNREAD = /^`(.|\n)*` is not the key of such a place/;
+const SHOWN = 5; // texts that were not read
 // What the service says of a row that is of no place.
 const OF_NO_PLACE = /(says that no place is given|the row is of no place)\./;
 // The columns of a row's answer, before those of its place.
@@ -67,17 +72,16 @@ export class Answers {
 
   // `roles` has the headers of the columns that tell the place, `areas` what is so for all rows, `release` the one that answered, `fields` what the file says of
   // a place, and `sheet` that of a workbook.
-  async show(answers, { roles, areas, release, fields, kind, sheet }) {
+  show(answers, { roles, areas, release, fields, kind, sheet }) {
     [this.kind, this.roles, this.areas, this.headers, this.steps] = [kind, roles, areas, Object.values(roles), []];
     this.release = release;
     this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
     this.questions = new Map();
-    await readEarlier(this.answers, (keys) => this.lookUp(keys, kind));
     for (const answer of this.answers) {
-      const { before, decision } = answer.earlier ?? {};
-      answer.id = JSON.stringify([sheet, answer.number, before ?? Object.values(answer.sent)]);
-      if (decision && !this.decisions.has(answer.id)) this.decisions.set(answer.id, decision);
+      const own = Object.keys(answer.sent).findIndex((header) => OWN_COLUMN.test(header));
+      answer.id = JSON.stringify([sheet, answer.number, Object.values(answer.sent).slice(0, own < 0 ? undefined : own)]);
+      this.takeDecision(answer);
       answer.said = this.saidBy(answer.sent);
       answer.isApart = this.hasNoPlace(answer);
       answer.key = this.keyOf(answer);
@@ -90,6 +94,7 @@ export class Answers {
     const isOpen = ({ answer }) => answer.outcome === "ambiguous";
     const [open, unlikely] = [doubts.filter(isOpen), doubts.filter((one) => !isOpen(one) && hasCandidates(one))];
     byId("result").hidden = false;
+    this.showTyped();
     this.asked = [...open, ...unlikely];
     this.unfound = doubts.filter((one) => !hasCandidates(one));
     const known = this.answers.filter(({ id }) => this.decisionOf(id)).length;
@@ -101,6 +106,28 @@ export class Answers {
     this.drawQuestions();
     drawInSteps(byId("unfound"), this.unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
     this.showDecided();
+  }
+
+  // Takes an answer that a person has decided in the file for a doubt with a decision.
+  takeDecision(answer) {
+    const { outcome, cvegeo, label, score, candidates } = answer;
+    if (!DECIDED.has(outcome)) return;
+    const place = { id: Number(cvegeo), cvegeo, label, ...Object.fromEntries(this.fields.map((name) => [name, answer[name]])) };
+    answer.decided = { place: cvegeo && place, when: 0, ...(outcome === "accepted" ? { score } : {}) };
+    if (!this.decisions.has(answer.id)) this.decisions.set(answer.id, answer.decided);
+    answer.typed = TYPED.test(answer.problem) ? cvegeo : undefined;
+    Object.assign(answer, { outcome: candidates.length ? "ambiguous" : "none", cvegeo: null, label: null, problem: null });
+  }
+
+  // Says how many keys were typed into the file, and which texts there are none.
+  showTyped() {
+    const typed = this.answers.filter((answer) => answer.typed).length;
+    const unread = this.answers.filter(({ problem }) => UNREAD.test(problem));
+    byId("typed").hidden = !typed && !unread.length;
+    byId("typed-said").replaceChildren(typed ? say("typedKeys", { count: count(typed) }) : "",
+      ...unread.slice(0, SHOWN).flatMap(({ number, problem }) => [` ${words.row} ${count(number)}: `, ...sentenceOf(problem)]),
+      unread.length > SHOWN ? ` ${say("moreUnread", { count: count(unread.length - SHOWN) })}` : "");
+    byId("look").hidden = !typed;
   }
 
   // Draws the questions in the order that the person has chosen.
@@ -115,8 +142,7 @@ export class Answers {
 
   // Rows with the same candidates and the same faults ask the same question; without candidates, those that say the same.
   // One with a key that somebody has typed is a question of its own, or the answer to another one would replace the key.
-  keyOf({ outcome, candidates, sent, earlier }) {
-    const typed = earlier?.isTyped ? earlier.decision.place.cvegeo : undefined;
+  keyOf({ outcome, candidates, sent, typed }) {
     return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent), typed]);
   }
 
@@ -372,8 +398,8 @@ export class Answers {
     }
   }
 
-  // Returns the places of keys, of one kind if it is given; not those that the catalogue doesn't have.
-  async lookUp(keys, kind = "") {
+  // Returns the places of keys; not those that the catalogue doesn't have.
+  async lookUp(keys) {
     const query = new URLSearchParams({ fields: this.fields.join(","), release: this.release });
     const answer = await fetch(`${this.address}match/?${query}`, {
       method: "POST", headers: { "Content-Type": "application/json" },
@@ -382,7 +408,7 @@ export class Answers {
     if (!answer.ok) throw new Error(String(answer.status));
     const { results } = await answer.json();
     const found = keys.map((key, at) => [key, results[at]]);
-    return new Map(found.filter(([, one]) => isCertain(one) && (!kind || KINDS[one.cvegeo.length] === kind)));
+    return new Map(found.filter(([, one]) => isCertain(one)));
   }
 
   // The address of a place, which may be a municipio or an estado.
@@ -493,9 +519,9 @@ export class Answers {
     const answer = this.answers[index];
     const { outcome, place, score } = this.stateOf(answer);
     if (outcome === "apart") return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
-    if (!this.decisionOf(answer.id)) return {};
+    if (answer.decided ? this.decisions.get(answer.id) === answer.decided : !this.decisionOf(answer.id)) return {};
     const more = Object.fromEntries(this.fields.map((name) => [name, String(place?.[name] ?? "")]));
-    const solved = answer.outcome === "problem" ? { problem: "" } : {};
+    const solved = answer.outcome === "problem" || answer.decided ? { problem: "" } : {};
     return {
       outcome: this.outcomeInFile(answer), cvegeo: place?.cvegeo ?? "", label: place?.label ?? "", ...more,
       score: score === undefined ? "" : String(score), margin: "", faults: "", ...solved,

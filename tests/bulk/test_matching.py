@@ -304,6 +304,21 @@ def test_row_of_no_place_leaves_no_doubt(index: NameIndex, texts: str, problem: 
 
 
 @pytest.mark.parametrize(
+    ("cells", "point"),
+    [
+        ("20°40'N,105°12'O", {"latitud": pytest.approx(20.6667, abs=1e-4), "longitud": -105.2}),
+        ("-105.2,20.7", {"latitud": 20.7, "longitud": -105.2}),
+        ("20.7,", None),
+        ("48.85,2.35", None),
+        (",", None),
+    ],
+)
+def test_answer_has_the_point_of_its_row(index: NameIndex, cells: str, point: object) -> None:
+    for nombre in ("Ixtapa", "Xyzzy Qwert"):
+        assert answer(index, f"nombre,lat,lon\n{nombre},{cells}\n")["point"] == point
+
+
+@pytest.mark.parametrize(
     ("cells", "problem"), [("Total,,", "Its name is that of a total:"), (",Nota: sin validar,", "It is a note")]
 )
 def test_row_of_no_place_may_say_so_in_the_column_of_an_area(index: NameIndex, cells: str, problem: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from localidades_api.bulk.earlier import CERTAIN, DECIDED, EarlierAnswer
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
+from localidades_api.bulk.roles import POINT
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.catalogue.keys import KINDS, PlaceKind, format_key, is_rounded_key, locality_of_ageb, state_of
@@ -31,6 +32,8 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     `problem`. What a person has decided in a file that comes back stands.
     """
     answer = _match_cells_of(row, index, sure, fields)
+    if isinstance(point := point_of(row), tuple) and is_in_mexico(*point):
+        answer = {**answer, "point": dict(zip(POINT, point, strict=True))}
     return answer if row.earlier is None else _decide(answer, row.earlier, row.kind, index, fields)
 
 
@@ -66,7 +69,7 @@ def _decide(
     if answer["cvegeo"] is not None:
         candidates = [{name: answer[name] for name in ("cvegeo", "id", "label", *fields, "score", "faults")}]
     problem = None if answer["outcome"] == "problem" else answer["problem"]
-    decided = {**_blank(fields), "candidates": candidates, "withdrawn": answer["withdrawn"]}
+    decided = {**_blank(fields), **{name: answer[name] for name in ("withdrawn", "point")}, "candidates": candidates}
     if not earlier.key:
         return {**decided, "outcome": "rejected", "problem": problem}
     place = _find_place(earlier.digits, kind, index)
@@ -267,7 +270,7 @@ def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT
 def _blank(fields: Collection[str]) -> dict[str, Any]:
     """Return the members of an answer in their order, none of them known."""
     place = dict.fromkeys(("outcome", "cvegeo", "id", "label", *fields, "score", "margin"))
-    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None}
+    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None, "point": None}
 
 
 Point: TypeAlias = tuple[float, float]  # latitude and longitude, in degrees

@@ -387,6 +387,13 @@ _RowNumber = Annotated[
 ]
 
 
+class MatchPoint(BaseModel):
+    """A point in decimal degrees."""
+
+    latitud: float = Field(examples=[20.6767])
+    longitud: float = Field(examples=[-103.3475])
+
+
 class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
@@ -434,6 +441,7 @@ class Match(_Fields):
         description="Why this row can't be answered; beside another outcome, what of the row was left out.",
         examples=["Give both `latitud` and `longitud`."],
     )
+    point: MatchPoint | None = Field(description="The point of the row in Mexico, as its degrees were read.")
 
 
 class MatchResults(BaseModel):

@@ -283,7 +283,7 @@ export class Answers {
 
   drawQuestion({ key, answer, rows }, at = "row") {
     const inputs = [];
-    const point = this.pointOf(answer);
+    const { point } = answer;
     const choice = (value, number, ...content) => {
       const input = element("input", { type: "radio", name: `${at}-${answer.number}`, value });
       input.addEventListener("change", () => this.choose(key, value));
@@ -355,7 +355,7 @@ export class Answers {
     const kind = options.length ? KINDS[options[0].cvegeo.length] : this.kind;
     const { noResults: none, searchFailed: failed } = words;
     Object.assign(input.dataset, { suggest: this.address, none, failed, kinds: kind, near: near(options, kind) });
-    const describe = (place) => [place.cvegeo, inhabitants(place), farFrom(this.pointOf(answer), place)];
+    const describe = (place) => [place.cvegeo, inhabitants(place), farFrom(answer.point, place)];
     const typing = element("div", { className: "typing" }, input);
     const label = element("label", { htmlFor: id, className: isAlone ? "visually-hidden" : "" }, words.search);
     const box = element("div", { className: "another" }, label, typing);
@@ -474,13 +474,6 @@ export class Answers {
     return this.drawRow(answer, rows, cell);
   }
 
-  // The point that a row gives.
-  pointOf({ sent }) {
-    const { latitud, longitud } = this.roles;
-    if (!latitud || !longitud) return null;
-    return latitud === longitud ? readPoint(...sent[latitud].split(/[, ]+/)) : readPoint(sent[latitud], sent[longitud]);
-  }
-
   describe({ sent }) {
     return this.cellsOf(sent).join(", ").slice(0, 200);
   }
@@ -556,14 +549,6 @@ function optionsOf(answer) {
   if (isCertain(answer)) return [answer];
   const likely = answer.candidates.filter(({ score }) => score >= 1);
   return likely.length ? likely : answer.candidates.slice(0, 1);
-}
-
-// Reads degrees, with minutes and seconds or without. In Mexico the sign is known, and so is which of the two is the latitude.
-function readPoint(...texts) {
-  const degrees = texts.slice(0, 2).map((text = "") => (text.replaceAll(",", ".").match(/\d+(\.\d+)?/g) ?? []).slice(0, 3)
-    .reduce((sum, part, at) => sum + Number(part) / 60 ** at, 0));
-  const [latitud, longitud] = degrees.sort((one, other) => one - other);
-  return latitud > 14 && latitud < 33 && longitud > 86 && longitud < 119 ? { latitud, longitud: -longitud } : null;
 }
 
 // Says how far a place is from a point, if both are known: on a plane, which differs by less than a thousandth within Mexico's

@@ -1,11 +1,12 @@
 """The columns of an earlier answer in a table that comes back, and what people have decided in them."""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from localidades_api.catalogue.keys import KIND_BY_DIGITS
 from localidades_api.html.languages.match_words import OUTCOMES, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES
 
@@ -28,7 +29,7 @@ class EarlierAnswer(NamedTuple):
     @property
     def code(self) -> str | None:
         """The outcome, which an answer in any language says; None for another text."""
-        return _read_outcome(self.outcome)
+        return _codes().get(self.outcome.partition(" (")[0])  # a percentage may follow
 
     @property
     def percentage(self) -> float | None:
@@ -43,11 +44,10 @@ class EarlierAnswer(NamedTuple):
         return found[1] if found else ""
 
 
-@lru_cache(maxsize=1000)
-def _read_outcome(text: str) -> str | None:
-    word = text.partition(" (")[0]  # a percentage follows
-    codes = {name_outcome(code, language): code for language in LANGUAGES for code in OUTCOMES}
-    return codes.get(word.strip())
+@cache
+def _codes() -> Mapping[str, str]:
+    """Return the outcome that each word in a file means."""
+    return {name_outcome(code, language): code for language in LANGUAGES for code in OUTCOMES}
 
 
 def find_answers(headers: Sequence[str]) -> list[int]:
@@ -58,6 +58,22 @@ def find_answers(headers: Sequence[str]) -> list[int]:
 def begin_of_answers(headers: Sequence[str]) -> int | None:
     """Return the index of the first column that an earlier answer has added to a table; None if there is none."""
     return next(iter(find_answers(headers)), None)
+
+
+def begin_without_header(rows: Sequence[Sequence[str]]) -> int | None:
+    """Return the index of the first column of an earlier answer in a table without a header; None if there is none.
+
+    It has outcomes alone, and the next one a key.
+    """
+    for at in range(1, max(map(len, rows), default=0) - 1):
+        pairs = [EarlierAnswer(*row[at : at + 2]) for row in rows if len(row) > at + 1]
+        if all(answer.code or not answer.outcome for answer in pairs) and any(_is_key(answer) for answer in pairs):
+            return at
+    return None
+
+
+def _is_key(answer: EarlierAnswer) -> bool:
+    return bool(answer.code) and answer.key.isdecimal() and len(answer.key) in KIND_BY_DIGITS
 
 
 def read_earlier(values: Sequence[Any]) -> EarlierAnswer | None:

@@ -19,6 +19,8 @@ _FIRST_HEADERS = (
 )
 _KEY = re.compile(r"\D{0,2}(\d{1,9})(?!\d)")  # alone, or with the name of its place behind it
 
+_MAX_COLUMNS = 60  # among which an answer without a header is looked for
+
 
 class EarlierAnswer(NamedTuple):
     """The cells of an earlier answer that a person may have changed: its outcome in words, and its key."""
@@ -34,8 +36,8 @@ class EarlierAnswer(NamedTuple):
     @property
     def percentage(self) -> float | None:
         """How probable a place was that was accepted unseen."""
-        found = re.search(r"\d+(?= ?%)", self.outcome)
-        return float(found[0]) if found else None
+        found = re.search(r"\((\d{1,2}|100) %\)", self.outcome)
+        return float(found[1]) if found else None
 
     @property
     def digits(self) -> str:
@@ -65,7 +67,8 @@ def begin_without_header(rows: Sequence[Sequence[str]]) -> int | None:
 
     It has outcomes alone, and the next one a key.
     """
-    for at in range(1, max(map(len, rows), default=0) - 1):
+    width = min(max(map(len, rows), default=0), _MAX_COLUMNS)
+    for at in range(1, width - 1):
         pairs = [EarlierAnswer(*row[at : at + 2]) for row in rows if len(row) > at + 1]
         if all(answer.code or not answer.outcome for answer in pairs) and any(_is_key(answer) for answer in pairs):
             return at

@@ -212,9 +212,10 @@ def variants(text: str) -> list[tuple[str, ...]]:
 @lru_cache(_CACHED_TEXTS)
 def is_filler(text: str | None) -> bool:
     """Return whether a text says only that no place is given: `Sin localidad`, `-`, `Total`, `Fuente: INEGI`."""
-    if not text or len(text) > _LONGEST_FILLER:
-        return bool(text) and NOTE.match(text) is not None
-    return not any(map(str.isalnum, text)) or bool(FILLER.fullmatch(fold(text)) or NOTE.match(text))
+    if not text or NOTE.match(text):
+        return bool(text)
+    is_short = len(text) <= _LONGEST_FILLER
+    return is_short and (not any(map(str.isalnum, text)) or FILLER.fullmatch(fold(text)) is not None)
 
 
 def explain_filler(text: str) -> str:

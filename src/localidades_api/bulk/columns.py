@@ -374,7 +374,6 @@ class _Search:
         return self._looks("estado", at) >= (_HALF if self._is_confirmed("estado", at) else _MOST)
 
     def _has_municipios(self, at: int) -> bool:
-        """Return whether a column has municipios, which its header must confirm."""
         return self._is_confirmed("municipio", at) and self._share_certain("municipio", at) >= _HALF
 
     def _find_municipio_of_places(self) -> None:
@@ -432,7 +431,6 @@ class _Search:
         return not self._roles.by_name[role].words.isdisjoint(self._folded[at].split("_"))
 
     def _texts(self, at: int) -> list[str]:
-        """Return the different texts of a column that say something."""
         if at not in self._different:
             texts = dict.fromkeys(row[at] for row in self._rows if at < len(row))
             self._different[at] = [text for text in texts if text and not is_filler(text)]

@@ -48,7 +48,6 @@ class EarlierAnswer(NamedTuple):
 
 @cache
 def _codes() -> Mapping[str, str]:
-    """Return the outcome that each word in a file means."""
     return {name_outcome(code, language): code for language in LANGUAGES for code in OUTCOMES}
 
 

@@ -361,7 +361,6 @@ class NdjsonReader(RowReader):
                 self._assignment(members)
 
     def _first_shapes(self) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Return the values of the first objects by their members."""
         shapes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
         for record in sample((record for _, record in self._records()), len):
             with suppress(ValueError):

@@ -147,7 +147,6 @@ class XlsxReader(TableReader):
             self._others = f"Only the sheet `{self.sheet.name}` is read, although there is a list in {names} as well."
 
     def _first_rows(self, sheet: Sheet) -> Generator[None, None, list[SheetRow]]:
-        """Return the rows that may be the header, and those below by which columns are found."""
         rows: list[SheetRow] = []
         cells = 0
         for row in self.workbook.rows(sheet):

@@ -391,15 +391,6 @@ export class Answers {
     const missing = places.filter((place) => this.fields.some((name) => place[name] === undefined));
     const keys = [...new Set(missing.map(({ cvegeo }) => cvegeo))];
     if (!keys.length) return;
-    const known = await this.lookUp(keys);
-    for (const place of missing) {
-      const found = known.get(place.cvegeo);
-      for (const name of ["label", ...this.fields]) place[name] = found?.[name] ?? place[name] ?? "";
-    }
-  }
-
-  // Returns the places of keys; not those that the catalogue doesn't have.
-  async lookUp(keys) {
     const query = new URLSearchParams({ fields: this.fields.join(","), release: this.release });
     const answer = await fetch(`${this.address}match/?${query}`, {
       method: "POST", headers: { "Content-Type": "application/json" },
@@ -407,8 +398,11 @@ export class Answers {
     });
     if (!answer.ok) throw new Error(String(answer.status));
     const { results } = await answer.json();
-    const found = keys.map((key, at) => [key, results[at]]);
-    return new Map(found.filter(([, one]) => isCertain(one)));
+    const known = new Map(keys.map((key, at) => [key, isCertain(results[at]) ? results[at] : {}]));
+    for (const place of missing) {
+      const found = known.get(place.cvegeo);
+      for (const name of ["label", ...this.fields]) place[name] = found[name] ?? place[name] ?? "";
+    }
   }
 
   // The address of a place, which may be a municipio or an estado.

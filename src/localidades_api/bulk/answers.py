@@ -31,13 +31,13 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
     `problem`. What a person has decided in a file that comes back stands.
     """
-    answer = _match_cells_of(row, index, sure, fields)
+    answer = _match(row, index, sure, fields)
     if isinstance(point := point_of(row), tuple) and is_in_mexico(*point):
         answer = {**answer, "point": dict(zip(POINT, point, strict=True))}
     return answer if row.earlier is None else _decide(answer, row.earlier, row.kind, index, fields)
 
 
-def _match_cells_of(row: Row, index: NameIndex, sure: float, fields: Collection[str]) -> Answer:
+def _match(row: Row, index: NameIndex, sure: float, fields: Collection[str]) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem, fields)
     try:
@@ -59,8 +59,8 @@ def _decide(
 ) -> Answer:
     """Return the answer to a row with the place that a person has chosen, or whose key somebody has typed.
 
-    Its candidates are then the places that the row may mean. The key of a row that was certain is typed if it is
-    another than that of a row that is certain.
+    Its candidates are then the places that the row may mean. The key of a row that was certain is the service's own,
+    unless the row still is and the key differs.
     """
     was_certain = earlier.code in CERTAIN
     if was_certain and answer["cvegeo"] is None:

@@ -32,7 +32,7 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     `problem`. What a person has decided in a file that comes back stands.
     """
     answer = _match(row, index, sure, fields)
-    if isinstance(point := point_of(row), tuple) and is_in_mexico(*point):
+    if row.cells.get("latitud") is not None and isinstance(point := point_of(row), tuple) and is_in_mexico(*point):
         answer = {**answer, "point": dict(zip(POINT, point, strict=True))}
     return answer if row.earlier is None else _decide(answer, row.earlier, row.kind, index, fields)
 

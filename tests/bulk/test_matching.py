@@ -290,16 +290,40 @@ def test_name_without_a_place_is_explained(index: NameIndex, nombre: str, proble
     ("texts", "problem"),
     [
         ("Total|Subtotal Centla|SUB-TOTAL|Total de Centla:|Gran total|Suma", "Its name is that of a total:"),
+        ("Fuente: INEGI, 2020, Tabasco|NOTAS: Datos preliminares, a junio de 2026|Elaboró: J. Pérez", "It is a note"),
         ("la misma|Ídem|El mismo|la misma que arriba|〃", "Its name refers to another row:"),
         ("S/D|-|--|NS/NC|N.S./N.C.|No sabe / no contestó|...", "Its name says that no place is given."),
     ],
 )
 def test_row_of_no_place_leaves_no_doubt(index: NameIndex, texts: str, problem: str) -> None:
     for text in texts.split("|"):
-        for body in (f"nombre\n{text}\n", f"nombre,municipio,estado\n{text},Centla,Tabasco\n"):
+        for body in (f'nombre\n"{text}"\n', f'nombre,municipio,estado\n"{text}",Centla,Tabasco\n'):
             found = answer(index, body)
             assert (found["outcome"], found["candidates"]) == ("none", [])
             assert found["problem"].startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("cells", "point"),
+    [
+        ("20°40'N,105°12'O", {"latitud": pytest.approx(20.6667, abs=1e-4), "longitud": -105.2}),
+        ("-105.2,20.7", {"latitud": 20.7, "longitud": -105.2}),
+        ("20.7,", None),
+        ("48.85,2.35", None),
+        (",", None),
+    ],
+)
+def test_answer_has_the_point_of_its_row(index: NameIndex, cells: str, point: object) -> None:
+    for nombre in ("Ixtapa", "Xyzzy Qwert"):
+        assert answer(index, f"nombre,lat,lon\n{nombre},{cells}\n")["point"] == point
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"), [("Total,,", "Its name is that of a total:"), (",Nota: sin validar,", "It is a note")]
+)
+def test_row_of_no_place_may_say_so_in_the_column_of_an_area(index: NameIndex, cells: str, problem: str) -> None:
+    found = answer(index, f"estado,municipio,nombre\n{cells}\n")
+    assert (found["outcome"], found["problem"][: len(problem)]) == ("none", problem)
 
 
 @pytest.mark.parametrize("cells", ["20.7 -105.2 5 4,", ",20.7 -105.2", "20.7 Norte,105.2 Oeste"])

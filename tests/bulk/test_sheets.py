@@ -649,6 +649,24 @@ def test_columns_of_a_sheet_without_a_header_can_be_named() -> None:
         opened(many, header_row=0)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "rows", [[("Tequila, Jal.",), ("Zapopan",)], [("El Fuerte", "Sin"), (None, None), ("La Paz", "BCS")]]
+)
+def test_answers_without_a_header_are_recognized_when_they_come_back(
+    language: Language, rows: list[tuple[str | None, ...]]
+) -> None:
+    columns = in_language(match_columns([]), language)
+    first = answer_all(opened(workbook_of(*rows)), ANSWER, XLSX, columns)
+    again = opened(first)
+    found, own = list(again), list(opened(workbook_of(*rows)))
+    assert ([row.cells for row in found], again.header_row) == ([row.cells for row in own], 0)
+    assert {row.earlier and row.earlier.key for row in found} == {"141200001"}
+    assert sheet_answered(first, columns=columns).max_column == len(rows[0]) + 2  # an outcome and a key
+    mine = workbook_of(("Tequila", "none", "sin clave"), ("Zapopan", "none", None))
+    assert [row.earlier for row in opened(mine, header_row=0)] == [None, None]
+
+
 def test_cover_or_title_is_not_a_list_of_places() -> None:
     source = opened(
         workbook_of(("Informe",), change=lambda book: book.create_sheet("Visitas").append(["El Fuerte", "Sin"]))

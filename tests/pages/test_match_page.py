@@ -478,27 +478,6 @@ BUTTONS = {
 }
 
 
-@pytest.mark.parametrize(("saved_in", "opened_in"), [("en", "es"), ("es", "en")])
-async def test_decisions_come_back_from_a_file_in_the_other_language(
-    page: Page, base: str, saved_in: str, opened_in: str
-) -> None:
-    places = [("Ninguno", "Municipio 001", "Ags."), ("Aguascalientes", "Municipio 001", "Ags.")]
-    await page.goto(f"{PAGE}&lang={saved_in}")
-    label, add, download = BUTTONS[saved_in]
-    await choose(page, file_of("a.xlsx", workbook_of(("Localidad", "Municipio", "Estado"), *places)), label)
-    await press(page, add)
-    await question(page, "Ninguno, Municipio 001").get_by_role("radio").first.check()
-    content = (await downloaded(page, download))[1]
-    await page.goto("about:blank")
-    await forget(page, base)
-    await page.goto(f"{PAGE}&lang={opened_in}")
-    label, add, _ = BUTTONS[opened_in]
-    await choose(page, file_of("a.xlsx", content), label)
-    await press(page, add)
-    await expect(page.locator("#kept")).to_contain_text("1")
-    await expect(question(page, "Ninguno, Municipio 001").get_by_role("radio").first).to_be_checked()
-
-
 async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, base: str) -> None:
     """Somebody else has answered the doubts: with a key, one without its zero, a copied option, and a word."""
     label, add, download = BUTTONS["es"]
@@ -534,6 +513,9 @@ async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, 
         ["por decidir", ""], ["por decidir", ""], ["elegida", "010010001"],
     ]  # fmt: skip
     assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
+    await page.locator("#decide .open").first.dispatch_event("click")  # back to undecided
+    undecided = list(rows_in((await downloaded(page, download))[1])[0].values())
+    assert undecided[3:6] == ["por decidir", "", ""]
 
 
 async def work_left(page: Page) -> None:

@@ -185,6 +185,25 @@ def test_columns_are_found_by_their_cells_with_a_file_and_at_a_service(
         assert [row["match_outcome"] for row in read_rows(tmp_path / "answers.csv")] == OUTCOMES
 
 
+def test_keys_typed_into_an_answer_are_chosen_with_a_file_and_at_a_service(
+    here: tuple[str, str], live_server: str, tmp_path: Path
+) -> None:
+    answered = tmp_path / "answered.csv"
+    match(write_rows(tmp_path / "places.csv"), "--output", answered, *here)
+    header, *rows = csv.reader(answered.read_text().splitlines())
+    for row, key in ((1, "10010002"), (4, "010010003"), (2, "x")):
+        rows[row][header.index("match_cvegeo")] = key
+    write_rows(answered, [header, *rows])
+    for place in (here, ("--url", live_server)):
+        output = tmp_path / f"{place[0]}.csv"
+        ended = match(answered, "--output", output, *place)
+        again = read_rows(output)
+        assert [row["match_outcome"] for row in again] == ["exact", "chosen", "sure", "problem", "chosen"]
+        assert [again[at]["match_cvegeo"] for at in (1, 4)] == ["010010002", "010010003"]
+        assert again[2]["match_problem"] == "`x` is not the key of such a place: it was left out."
+        assert "1 exact, 1 sure, 0 ambiguous, 0 none, 1 problem, 2 chosen\n" in ended.stderr
+
+
 # -- Refusals
 
 

@@ -26,7 +26,7 @@ from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
 from localidades_api.html.content_security_policy import CONTENT_SECURITY_POLICY
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
-from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
+from localidades_api.html.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.html.languages.translators import LANGUAGES
 from localidades_api.html.renderer import JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
@@ -55,7 +55,7 @@ async def show_match_page(
     builder.check_modified()
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
     context: dict[str, Any] = {
-        "outcomes": {code: {language: name_outcome(code, language) for language in LANGUAGES} for code in OUTCOMES},
+        "outcomes": OUTCOMES,
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,
         "states": await repository.list_states(builder.release) if builder.wants_html else [],

@@ -1,5 +1,6 @@
 """The columns of answers in tables: their headers, and how each cell is written, in English or Spanish."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.columns import begin_of_answers
+from localidades_api.bulk.earlier import begin_of_answers
 from localidades_api.bulk.input_rows import Answer, Row, Sent
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.catalogue.keys import format_key
@@ -72,6 +73,13 @@ def plain(name: str, answer: Answer) -> str:
     return "" if value is None else str(value)
 
 
+def _outcome(answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    """Write an outcome; that of a place that was accepted unseen with how probable it was."""
+    word = name_outcome(answer["outcome"], language)
+    is_accepted = answer["outcome"] == "accepted" and answer["score"] is not None
+    return f"{word} ({math.floor(answer['score'])} %)" if is_accepted else word
+
+
 def truth(name: str, answer: Answer, language: Language = LANGUAGES[0]) -> str:
     """Write a member that is true or false in Excel's words; nothing if it is neither."""
     value = answer[name]
@@ -104,6 +112,7 @@ _MATCH: Mapping[str, Callable[[Answer], str]] = {
     name: partial(plain, name)
     for name in ("outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem")
 } | {
+    "outcome": _outcome,
     "score": partial(_number, "score"),
     "margin": partial(_number, "margin"),
     "faults": _faults,
@@ -167,7 +176,7 @@ def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
         return say_sentences(" ".join(filter(None, (answer["problem"], note))), language)
 
     words: Mapping[str, Callable[[Answer], str]] = {
-        "outcome": lambda answer: name_outcome(answer["outcome"], language),
+        "outcome": lambda answer: _outcome(answer, language),
         "faults": lambda answer: _faults(answer, language),
         "problem": observe,
         "agrees": lambda answer: truth("agrees", answer, language),

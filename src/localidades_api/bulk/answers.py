@@ -1,9 +1,12 @@
 """Answers rows: the key of each name, or the places nearest to each point."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
+from localidades_api.bulk.earlier import CERTAIN, DECIDED, EarlierAnswer
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
+from localidades_api.bulk.roles import POINT
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.catalogue.keys import KINDS, PlaceKind, format_key, is_rounded_key, locality_of_ageb, state_of
@@ -18,6 +21,7 @@ from localidades_api.names.weights import SURE
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
 NOT_IN_MEXICO = "`latitud` and `longitud` are not in Mexico."
 _WITHOUT_POINT = "The row was matched without its coordinates."
+_MAX_SHOWN = 100  # characters of a cell
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
@@ -25,8 +29,15 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
     The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
-    `problem`.
+    `problem`. What a person has decided in a file that comes back stands.
     """
+    answer = _match(row, index, sure, fields)
+    if row.cells.get("latitud") is not None and isinstance(point := point_of(row), tuple) and is_in_mexico(*point):
+        answer = {**answer, "point": dict(zip(POINT, point, strict=True))}
+    return answer if row.earlier is None else _decide(answer, row.earlier, row.kind, index, fields)
+
+
+def _match(row: Row, index: NameIndex, sure: float, fields: Collection[str]) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem, fields)
     try:
@@ -41,6 +52,48 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
         return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error), fields)
+
+
+def _decide(
+    answer: Answer, earlier: EarlierAnswer, kind: PlaceKind | None, index: NameIndex, fields: Collection[str]
+) -> Answer:
+    """Return the answer to a row with the place that a person has chosen, or whose key somebody has typed.
+
+    Its candidates are then the places that the row may mean. The key of a row that was certain is the service's own,
+    unless the row still is and the key differs.
+    """
+    was_certain = earlier.code in CERTAIN
+    if was_certain and answer["cvegeo"] is None:
+        return answer
+    candidates = answer["candidates"]
+    if answer["cvegeo"] is not None:
+        candidates = [{name: answer[name] for name in ("cvegeo", "id", "label", *fields, "score", "faults")}]
+    problem = None if answer["outcome"] == "problem" else answer["problem"]
+    decided = {**_blank(fields), **{name: answer[name] for name in ("withdrawn", "point")}, "candidates": candidates}
+    if not earlier.key:
+        return {**decided, "outcome": "rejected", "problem": problem}
+    place = _find_place(earlier.digits, kind, index)
+    if place is None:
+        note = f"`{earlier.key[:_MAX_SHOWN]}` is not the key of such a place: it was left out."
+        return {**answer, "problem": " ".join(filter(None, (note, answer["problem"])))}
+    if was_certain and place.id == answer["id"]:
+        return answer
+    is_accepted = earlier.code == "accepted"
+    typed = None if earlier.code in DECIDED else "Its key was typed into the file of an earlier answer."
+    return decided | {
+        **_describe_candidate(place, index, fields),
+        "outcome": "accepted" if is_accepted else "chosen",
+        "score": earlier.percentage if is_accepted else None,
+        "faults": [],
+        "problem": " ".join(filter(None, (typed, problem))) or None,
+    }
+
+
+def _find_place(key: str, kind: PlaceKind | None, index: NameIndex) -> Candidate | None:
+    with suppress(RowError):
+        result = index.match(match_cells({"cvegeo": key or None}, kind)[0])
+        return None if result.id is None else result.best
+    return None
 
 
 def answer_sample(index: NameIndex, rows: Sequence[Row]) -> list[Answer]:
@@ -111,7 +164,10 @@ def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:
     if row.clave is not None and (row.nombre is None or _is_key(row.clave)):
         return _with_clave(row, row.clave), None
     if row.nombre is None:
-        raise RowError("Its `nombre` is empty, and it has no key to go by.")
+        filler = next(filter(is_filler, (row.municipio, row.estado)), None)  # such as the `Total` below a table
+        if filler is None:
+            raise RowError("Its `nombre` is empty, and it has no key to go by.")
+        return MatchRow(filler), None
     return row._replace(clave=None), None if row.clave is None else _explain_left_out("clave", row.clave)
 
 
@@ -214,7 +270,7 @@ def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT
 def _blank(fields: Collection[str]) -> dict[str, Any]:
     """Return the members of an answer in their order, none of them known."""
     place = dict.fromkeys(("outcome", "cvegeo", "id", "label", *fields, "score", "margin"))
-    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None}
+    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None, "point": None}
 
 
 Point: TypeAlias = tuple[float, float]  # latitude and longitude, in degrees

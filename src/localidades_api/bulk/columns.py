@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
+from localidades_api.bulk.earlier import begin_of_answers, find_answers, read_earlier
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError, Sent, as_text, read_degrees_of, unquoted
 from localidades_api.bulk.roles import PLACE, POINT, ROLES, VAGUE, Named, Roles, has_letters, rank_header, read_text
 from localidades_api.catalogue.coordinates import (
@@ -53,6 +53,7 @@ class Assignment(NamedTuple):
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
     areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
     kind_of_rows: PlaceKind | None = None  # None if each row's key says it: that in `cvegeo`, or five digits in `clave`
+    earlier: int | None = None  # the index of the latest of earlier answers
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -60,7 +61,8 @@ class Assignment(NamedTuple):
             cells, note = self._read_cells(values)
         except RowError as error:
             return Row(number, sent, {}, str(error))
-        return Row(number, sent, cells, note=note, kind=self.kind_of_rows)
+        earlier = None if self.earlier is None else read_earlier(values[self.earlier :])
+        return Row(number, sent, cells, note=note, kind=self.kind_of_rows, earlier=earlier)
 
     def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
         cells: dict[str, str | float | None] = {}
@@ -91,16 +93,6 @@ def is_worded(text: str) -> bool:
 _AREAS_AROUND: Mapping[PlaceKind, tuple[str, ...]] = {
     "localidad": ("municipio", "estado"), "municipio": ("estado",), "estado": (),
 }  # fmt: skip
-_FIRST_ANSWERS = (
-    re.compile(r"(?:Resultado|match\d*_outcome)(?: \(\d+\))?"),
-    re.compile(r"(?:Clave INEGI \(CVEGEO\)|match\d*_cvegeo)(?: \(\d+\))?"),
-)
-
-
-def begin_of_answers(headers: Sequence[str]) -> int | None:
-    """Return the index of the first column that an earlier answer has added to a table; None if there is none."""
-    pairs = enumerate(pairwise(headers))
-    return next((at for at, pair in pairs if all(map(re.fullmatch, _FIRST_ANSWERS, pair))), None)
 
 
 def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping[str, int] = {}) -> Assignment:
@@ -129,7 +121,8 @@ def assign(headers: Sequence[str], roles: Roles, named: Named, by_cells: Mapping
     around = _AREAS_AROUND[kind or "localidad"]
     areas = {role: text for role, text in roles.areas.items() if role in around and as_headers[role] is None}
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
-    return Assignment(len(headers), by_role, kind, areas, None if is_keyed or is_clave_of_any else kind)
+    kind_of_rows = None if is_keyed or is_clave_of_any else kind
+    return Assignment(len(headers), by_role, kind, areas, kind_of_rows, next(reversed(find_answers(headers)), None))
 
 
 def _choose_best(folded: Sequence[str]) -> Mapping[str, int]:
@@ -381,7 +374,6 @@ class _Search:
         return self._looks("estado", at) >= (_HALF if self._is_confirmed("estado", at) else _MOST)
 
     def _has_municipios(self, at: int) -> bool:
-        """Return whether a column has municipios, which its header must confirm."""
         return self._is_confirmed("municipio", at) and self._share_certain("municipio", at) >= _HALF
 
     def _find_municipio_of_places(self) -> None:
@@ -439,7 +431,6 @@ class _Search:
         return not self._roles.by_name[role].words.isdisjoint(self._folded[at].split("_"))
 
     def _texts(self, at: int) -> list[str]:
-        """Return the different texts of a column that say something."""
         if at not in self._different:
             texts = dict.fromkeys(row[at] for row in self._rows if at < len(row))
             self._different[at] = [text for text in texts if text and not is_filler(text)]

@@ -75,7 +75,6 @@ class _RowsResponse(Response, ABC):
         """Send the response to a body."""
 
     async def _check(self, body: IO[bytes], sample: AnswerRows | None) -> RowReader:
-        """Return the reader of a body that can be read to its end."""
         async with self._turn:
             reader = await asyncio.to_thread(self._read, body, sample)  # a header may have a megabyte
         checking = reader.check()
@@ -110,7 +109,6 @@ class PreviewResponse(_RowsResponse):
 
 
 def _describe(reader: RowReader) -> bytes:
-    """Describe a table and its first rows as JSON, and where in a workbook it is."""
     has_header = isinstance(reader, CsvReader) and reader.has_header
     place: dict[str, Any] = {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header, "note": None}
     if isinstance(reader, XlsxReader):
@@ -144,7 +142,6 @@ class BulkResponse(_RowsResponse):
         self._answering = answering
 
     async def _send(self, body: IO[bytes], send: Send) -> None:
-        """Send the answers until the client disconnects."""
         async with self._answering as answering:
             answers = self._answer(body, answering)
             piece: bytes | None = await anext(answers)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
+from localidades_api.bulk.earlier import EarlierAnswer
 from localidades_api.bulk.roles import POINT
 from localidades_api.catalogue.coordinates import (
     BOUNDS,
@@ -33,7 +34,7 @@ class Row(NamedTuple):
 
     People count as its number says: it is that of the sheet's row, or of the line where the row begins, or its place
     among the rows of JSON. `note` says which cells of a readable row are ignored. `kind` is what the row is about; None
-    if its key says it.
+    if its key says it. `earlier` is an answer in a file that comes back.
     """
 
     number: int
@@ -42,6 +43,7 @@ class Row(NamedTuple):
     problem: str | None = None
     note: str | None = None
     kind: PlaceKind | None = None
+    earlier: EarlierAnswer | None = None
 
 
 def unquoted(text: str) -> str:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.answers import NOT_IN_MEXICO, Point, describe_fault, point_of
+from localidades_api.bulk.earlier import DECIDED
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
@@ -69,8 +70,10 @@ async def judge_points(
     """
     points = {
         at: point
-        for at, (row, _) in enumerate(answered)
-        if row.kind in {None, "localidad"} and isinstance(point := point_of(row), tuple)
+        for at, (row, answer) in enumerate(answered)
+        if row.kind in {None, "localidad"}
+        and isinstance(point := point_of(row), tuple)
+        and answer["outcome"] not in DECIDED
     }
     judged = list(answered)
     for at, (found, *_) in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):

@@ -30,6 +30,7 @@ from localidades_api.bulk.columns import (
     require,
     unique,
 )
+from localidades_api.bulk.earlier import FIRST_HEADERS, begin_without_header
 from localidades_api.bulk.input_rows import Row, RowError
 from localidades_api.bulk.roles import PLACE
 from localidades_api.catalogue.keys import PlaceKind
@@ -82,7 +83,10 @@ def read_columns(
         if has_header:
             assignment = assign_sampled(columns, reading, rows)
         else:
-            columns = columns_without_header(first, reading.named)
+            begin = begin_without_header(rows)
+            columns = columns_without_header(first[:begin], reading.named)
+            if begin is not None:
+                columns += [*[""] * (begin - len(columns)), *FIRST_HEADERS]
             assignment = assign(columns, reading.roles, {})
         require(assignment, own, columns)
     except UnreadableBodyError as error:
@@ -357,7 +361,6 @@ class NdjsonReader(RowReader):
                 self._assignment(members)
 
     def _first_shapes(self) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Return the values of the first objects by their members."""
         shapes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
         for record in sample((record for _, record in self._records()), len):
             with suppress(ValueError):

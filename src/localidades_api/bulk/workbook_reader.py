@@ -9,15 +9,8 @@ from typing import IO, NamedTuple, cast
 
 from xlsxwriter.utility import xl_col_to_name
 
-from localidades_api.bulk.columns import (
-    SAMPLED_ROWS,
-    Assignment,
-    Reading,
-    assign,
-    begin_of_answers,
-    read_heading,
-    require,
-)
+from localidades_api.bulk.columns import SAMPLED_ROWS, Assignment, Reading, assign, read_heading, require
+from localidades_api.bulk.earlier import begin_of_answers, begin_without_header
 from localidades_api.bulk.input_rows import Row
 from localidades_api.bulk.readers import TableReader, read_columns
 from localidades_api.catalogue.keys import PlaceKind
@@ -154,7 +147,6 @@ class XlsxReader(TableReader):
             self._others = f"Only the sheet `{self.sheet.name}` is read, although there is a list in {names} as well."
 
     def _first_rows(self, sheet: Sheet) -> Generator[None, None, list[SheetRow]]:
-        """Return the rows that may be the header, and those below by which columns are found."""
         rows: list[SheetRow] = []
         cells = 0
         for row in self.workbook.rows(sheet):
@@ -181,8 +173,9 @@ class XlsxReader(TableReader):
             raise UnreadableBodyError(sentence, members=place)
         first = rows[: 1 if self._reading.header_row else _MAX_TITLES]
         known = self._find_known(first)
+        begin = None if known or self._reading.header_row else begin_without_header(rows)
+        is_place = known is None and (begin is not None or read_heading(rows[0], self._reading) is None)
         may_be_title = len(rows[0]) == 1 and not (is_alone and all(len(row) == 1 for row in first))
-        is_place = known is None and read_heading(rows[0], self._reading) is None
         has_header = self._reading.header_row != 0 and (not is_place or may_be_title)
         header = (known[0] if known else max(first, key=len)) if has_header else rows[0]
         below = [row for row in rows if row.number >= header.number + has_header][:SAMPLED_ROWS]
@@ -254,7 +247,8 @@ class XlsxReader(TableReader):
         self.width = max(self.width - 1, *merged, *tabled, 0) + 1
         headers = self.layout.columns or []
         own = begin_of_answers(headers)
-        if own is not None and self.width == len(headers) and all(right < own for right in tabled):
+        is_whole = self.width == len(headers) or not self.header_row
+        if own is not None and is_whole and all(right < own for right in tabled):
             self.width = own  # the new answers replace those of an earlier one
         begun = {name: one for name, one in ranges.items() if one.first == self.header_row and one.right >= first}
         for name, one in begun.items():

@@ -387,6 +387,13 @@ _RowNumber = Annotated[
 ]
 
 
+class MatchPoint(BaseModel):
+    """A point in decimal degrees."""
+
+    latitud: float = Field(examples=[20.6767])
+    longitud: float = Field(examples=[-103.3475])
+
+
 class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
@@ -395,14 +402,16 @@ class Match(_Fields):
         description="What was sent: the object, or a line of CSV as an object of texts.",
         examples=[{"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}],
     )
-    outcome: Literal["exact", "sure", "ambiguous", "none", "problem"] = Field(
+    outcome: Literal["exact", "sure", "ambiguous", "none", "problem", "chosen", "accepted", "rejected"] = Field(
         description="`exact`: the name as the catalogue writes it, and no other place can be meant. `sure`: that"
         " place with at least the probability asked for. `ambiguous`: one of `candidates`, which a person has to"
         " choose. `none`: no place is like it. `problem`: this row can't be read, and `problem` says why."
+        " Of a file of answers that comes back: a person has `chosen` the place or typed its key, `accepted` it unseen,"
+        " or `rejected` all candidates."
     )
     cvegeo: str | None = Field(
-        description="The official key, if the outcome is `exact` or `sure`, of nine digits, five for a municipio or"
-        " two for an estado. The first of `candidates` is the likeliest otherwise.",
+        description="The official key, if the row has a place: nine digits, five for a municipio or two for an estado."
+        " The first of `candidates` is the likeliest otherwise.",
         pattern=KEY_PATTERN,
         examples=["140390001"],
     )
@@ -432,6 +441,7 @@ class Match(_Fields):
         description="Why this row can't be answered; beside another outcome, what of the row was left out.",
         examples=["Give both `latitud` and `longitud`."],
     )
+    point: MatchPoint | None = Field(description="The point of the row in Mexico, as its degrees were read.")
 
 
 class MatchResults(BaseModel):

@@ -49,6 +49,7 @@ _FORMATS: Mapping[str, MediaType] = {
 }
 _BATCH = 500  # rows; progress is updated and interruptions are checked after each batch
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
+_DECIDED = ("chosen", "accepted", "rejected")  # in a file that comes back
 
 
 # -- The files
@@ -266,7 +267,7 @@ def run_match(job: MatchJob, catalogue: Sequence[str], url: str, release: str | 
     seconds, rows = time.perf_counter() - began, outcomes.total()
     lines = [
         f"matched {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-6):,.0f}/s)",
-        ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
+        ", ".join(f"{outcomes[code]:,} {code}" for code in (*_OUTCOMES, *filter(outcomes.get, _DECIDED))),
         *notes,
         *([] if job.output == _STDIO else [job.output]),
     ]

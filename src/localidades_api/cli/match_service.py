@@ -7,6 +7,7 @@ import httpx
 from pydantic_core import from_json, to_json
 
 from localidades_api.bulk.answers import describe_problem, with_note
+from localidades_api.bulk.earlier import FIRST_HEADERS
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.catalogue.filters import split_fields
@@ -60,7 +61,8 @@ class ServiceMatcher(Client):
         return self._ask(rows, {"kind": rows[0].kind}) if rows else []
 
     def _ask(self, rows: Sequence[Row], parameters: Mapping[str, object] | None = None) -> list[Answer]:
-        body = b"".join(to_json(row.cells) + b"\n" for row in rows)
+        earlier = [dict(zip(FIRST_HEADERS, row.earlier or (), strict=False)) for row in rows]
+        body = b"".join(to_json({**row.cells, **more}) + b"\n" for row, more in zip(rows, earlier, strict=True))
         release = {"release": one} if (one := self._parameters.get("release")) else {}
         asked = self._parameters if parameters is None else {**parameters, **release}
         response = self._post(asked, body, "application/x-ndjson")

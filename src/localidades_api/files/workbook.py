@@ -216,7 +216,6 @@ class Workbook:
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
 
     def _find_first(self, kind: str) -> str:
-        """Return the member that the workbook relates to with the first relation of a kind; or no name."""
         return next((self.find(one.part) for one in self._relations_of_book.values() if one.kind.endswith(kind)), "")
 
     def _relations(self, part: str) -> "Iterator[_Relation | None]":

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import answer_sample, match_row
-from localidades_api.bulk.columns import begin_of_answers
+from localidades_api.bulk.earlier import begin_of_answers
 from localidades_api.bulk.formats import reader
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.caches.index_folders import OpenIndex

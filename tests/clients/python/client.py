@@ -26,7 +26,7 @@ with Client(base_url=sys.argv[1], raise_on_unexpected_status=True) as client:
     page = list_localities.sync(client=client)
     assert isinstance(page, LocalityPage)
     first = page.results[0]
-    chosen = list_localities.sync(client=client, municipio_id=first.municipio_id)
+    chosen = list_localities.sync(client=client, municipio_id=str(first.municipio_id))
     assert isinstance(chosen, LocalityPage)
     detail = get_locality.sync(first.id, client=client)
     assert isinstance(detail, LocalityDetail)
@@ -35,7 +35,7 @@ with Client(base_url=sys.argv[1], raise_on_unexpected_status=True) as client:
     suggestion = found.results[0]
     problem = list_localities.sync(client=client, page=page.total_pages + 1)
     assert isinstance(problem, InvalidPageProblem)
-    file = download_localities.sync(client=client, municipio_id=first.municipio_id)
+    file = download_localities.sync(client=client, municipio_id=str(first.municipio_id))
     assert isinstance(file, str)
     changes = list_changes.sync("2020-01", client=client, since="2020-01")
     assert isinstance(changes, LocalityChangePage)

@@ -15,7 +15,7 @@ function held<T>(value: T | undefined): T {
 const list = "/api/census/localidades/";
 const page = held((await client.GET(list)).data);
 const first: components["schemas"]["Locality"] = held(page.results[0]);
-const chosen = held((await client.GET(list, { params: { query: { municipio_id: first.municipio_id } } })).data);
+const chosen = held((await client.GET(list, { params: { query: { municipio_id: String(first.municipio_id) } } })).data);
 const detail = held((await client.GET("/api/census/localidades/{id}/", { params: { path: { id: first.id } } })).data);
 const found = held((await client.GET("/api/census/localidades/suggest/", { params: { query: { q: "aguas" } } })).data);
 const suggestion = held(found.results[0]);

@@ -1,5 +1,4 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
-import { readEarlier } from "./match_earlier.js";
 import { isTaken, newer } from "./match_storage.js";
 import { amount, byId, count, fold, say, sentenceOf, textsOf, words } from "./match_texts.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
@@ -8,10 +7,14 @@ const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
 const KEY_FAULTS = new Set(["key", "unknown_key"]);
 export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
+const DECIDED = new Set(["chosen", "accepted", "rejected"]);
+const OWN_COLUMN = /^(Resultado|match\d*_outcome)( \(\d+\))?$/; // the first of an earlier answer
+// What the service says of a key that somebody has typed into the file, and of a text there that is none.
+const TYPED = /^Its key was typed into/;
+const UNREAD = /^`(.|\n)*` is not the key of such a place/;
+const SHOWN = 5; // texts that were not read
 // What the service says of a row that is of no place.
-const OF_NO_PLACE = /^Its name (says that no place is given|is that of a total)/;
-// What stands below a table, in a row without a municipio or an estado.
-const NOT_A_PLACE = /^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
+const OF_NO_PLACE = /(says that no place is given|the row is of no place)\./;
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
@@ -69,17 +72,16 @@ export class Answers {
 
   // `roles` has the headers of the columns that tell the place, `areas` what is so for all rows, `release` the one that answered, `fields` what the file says of
   // a place, and `sheet` that of a workbook.
-  async show(answers, { roles, areas, release, fields, kind, sheet }) {
+  show(answers, { roles, areas, release, fields, kind, sheet }) {
     [this.kind, this.roles, this.areas, this.headers, this.steps] = [kind, roles, areas, Object.values(roles), []];
     this.release = release;
     this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
     this.questions = new Map();
-    await readEarlier(this.answers, (keys) => this.lookUp(keys, kind));
     for (const answer of this.answers) {
-      const { before, decision } = answer.earlier ?? {};
-      answer.id = JSON.stringify([sheet, answer.number, before ?? Object.values(answer.sent)]);
-      if (decision && !this.decisions.has(answer.id)) this.decisions.set(answer.id, decision);
+      const own = Object.keys(answer.sent).findIndex((header) => OWN_COLUMN.test(header));
+      answer.id = JSON.stringify([sheet, answer.number, Object.values(answer.sent).slice(0, own < 0 ? undefined : own)]);
+      this.takeDecision(answer);
       answer.said = this.saidBy(answer.sent);
       answer.isApart = this.hasNoPlace(answer);
       answer.key = this.keyOf(answer);
@@ -92,6 +94,7 @@ export class Answers {
     const isOpen = ({ answer }) => answer.outcome === "ambiguous";
     const [open, unlikely] = [doubts.filter(isOpen), doubts.filter((one) => !isOpen(one) && hasCandidates(one))];
     byId("result").hidden = false;
+    this.showTyped();
     this.asked = [...open, ...unlikely];
     this.unfound = doubts.filter((one) => !hasCandidates(one));
     const known = this.answers.filter(({ id }) => this.decisionOf(id)).length;
@@ -103,6 +106,28 @@ export class Answers {
     this.drawQuestions();
     drawInSteps(byId("unfound"), this.unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
     this.showDecided();
+  }
+
+  // Takes an answer that a person has decided in the file for a doubt with a decision.
+  takeDecision(answer) {
+    const { outcome, cvegeo, label, score, candidates } = answer;
+    if (!DECIDED.has(outcome)) return;
+    const place = { id: Number(cvegeo), cvegeo, label, ...Object.fromEntries(this.fields.map((name) => [name, answer[name]])) };
+    answer.decided = { place: cvegeo && place, when: 0, ...(outcome === "accepted" ? { score } : {}) };
+    if (!this.decisions.has(answer.id)) this.decisions.set(answer.id, answer.decided);
+    answer.typed = TYPED.test(answer.problem) ? cvegeo : undefined;
+    Object.assign(answer, { outcome: candidates.length ? "ambiguous" : "none", cvegeo: null, label: null, problem: null });
+  }
+
+  // Says how many keys were typed into the file, and which texts there are none.
+  showTyped() {
+    const typed = this.answers.filter((answer) => answer.typed).length;
+    const unread = this.answers.filter(({ problem }) => UNREAD.test(problem));
+    byId("typed").hidden = !typed && !unread.length;
+    byId("typed-said").replaceChildren(typed ? say("typedKeys", { count: count(typed) }) : "",
+      ...unread.slice(0, SHOWN).flatMap(({ number, problem }) => [` ${words.row} ${count(number)}: `, ...sentenceOf(problem)]),
+      unread.length > SHOWN ? ` ${say("moreUnread", { count: count(unread.length - SHOWN) })}` : "");
+    byId("look").hidden = !typed;
   }
 
   // Draws the questions in the order that the person has chosen.
@@ -117,8 +142,7 @@ export class Answers {
 
   // Rows with the same candidates and the same faults ask the same question; without candidates, those that say the same.
   // One with a key that somebody has typed is a question of its own, or the answer to another one would replace the key.
-  keyOf({ outcome, candidates, sent, earlier }) {
-    const typed = earlier?.isTyped ? earlier.decision.place.cvegeo : undefined;
+  keyOf({ outcome, candidates, sent, typed }) {
     return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent), typed]);
   }
 
@@ -143,13 +167,11 @@ export class Answers {
     return rest.every((one) => one === first) ? first : undefined;
   }
 
-  // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
+  // Whether a row is a total or a note below the table, or has nothing in the columns that tell the place.
   hasNoPlace(answer) {
     if (isCertain(answer) || !this.headers.length) return false;
     if (OF_NO_PLACE.test(answer.problem) && !hasCandidates({ answer })) return true;
-    const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
-    const texts = cells.filter((cell) => /\p{L}/u.test(cell));
-    return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
+    return !this.headers.some((header) => answer.sent[header]);
   }
 
   showDecided() {
@@ -261,7 +283,7 @@ export class Answers {
 
   drawQuestion({ key, answer, rows }, at = "row") {
     const inputs = [];
-    const point = this.pointOf(answer);
+    const { point } = answer;
     const choice = (value, number, ...content) => {
       const input = element("input", { type: "radio", name: `${at}-${answer.number}`, value });
       input.addEventListener("change", () => this.choose(key, value));
@@ -333,7 +355,7 @@ export class Answers {
     const kind = options.length ? KINDS[options[0].cvegeo.length] : this.kind;
     const { noResults: none, searchFailed: failed } = words;
     Object.assign(input.dataset, { suggest: this.address, none, failed, kinds: kind, near: near(options, kind) });
-    const describe = (place) => [place.cvegeo, inhabitants(place), farFrom(this.pointOf(answer), place)];
+    const describe = (place) => [place.cvegeo, inhabitants(place), farFrom(answer.point, place)];
     const typing = element("div", { className: "typing" }, input);
     const label = element("label", { htmlFor: id, className: isAlone ? "visually-hidden" : "" }, words.search);
     const box = element("div", { className: "another" }, label, typing);
@@ -369,15 +391,6 @@ export class Answers {
     const missing = places.filter((place) => this.fields.some((name) => place[name] === undefined));
     const keys = [...new Set(missing.map(({ cvegeo }) => cvegeo))];
     if (!keys.length) return;
-    const known = await this.lookUp(keys);
-    for (const place of missing) {
-      const found = known.get(place.cvegeo);
-      for (const name of ["label", ...this.fields]) place[name] = found?.[name] ?? place[name] ?? "";
-    }
-  }
-
-  // Returns the places of keys, of one kind if it is given; not those that the catalogue doesn't have.
-  async lookUp(keys, kind = "") {
     const query = new URLSearchParams({ fields: this.fields.join(","), release: this.release });
     const answer = await fetch(`${this.address}match/?${query}`, {
       method: "POST", headers: { "Content-Type": "application/json" },
@@ -385,8 +398,11 @@ export class Answers {
     });
     if (!answer.ok) throw new Error(String(answer.status));
     const { results } = await answer.json();
-    const found = keys.map((key, at) => [key, results[at]]);
-    return new Map(found.filter(([, one]) => isCertain(one) && (!kind || KINDS[one.cvegeo.length] === kind)));
+    const known = new Map(keys.map((key, at) => [key, isCertain(results[at]) ? results[at] : {}]));
+    for (const place of missing) {
+      const found = known.get(place.cvegeo);
+      for (const name of ["label", ...this.fields]) place[name] = found[name] ?? place[name] ?? "";
+    }
   }
 
   // The address of a place, which may be a municipio or an estado.
@@ -452,13 +468,6 @@ export class Answers {
     return this.drawRow(answer, rows, cell);
   }
 
-  // The point that a row gives.
-  pointOf({ sent }) {
-    const { latitud, longitud } = this.roles;
-    if (!latitud || !longitud) return null;
-    return latitud === longitud ? readPoint(...sent[latitud].split(/[, ]+/)) : readPoint(sent[latitud], sent[longitud]);
-  }
-
   describe({ sent }) {
     return this.cellsOf(sent).join(", ").slice(0, 200);
   }
@@ -497,9 +506,9 @@ export class Answers {
     const answer = this.answers[index];
     const { outcome, place, score } = this.stateOf(answer);
     if (outcome === "apart") return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
-    if (!this.decisionOf(answer.id)) return {};
+    if (answer.decided ? this.decisions.get(answer.id) === answer.decided : !this.decisionOf(answer.id)) return {};
     const more = Object.fromEntries(this.fields.map((name) => [name, String(place?.[name] ?? "")]));
-    const solved = answer.outcome === "problem" ? { problem: "" } : {};
+    const solved = answer.outcome === "problem" || answer.decided ? { problem: "" } : {};
     return {
       outcome: this.outcomeInFile(answer), cvegeo: place?.cvegeo ?? "", label: place?.label ?? "", ...more,
       score: score === undefined ? "" : String(score), margin: "", faults: "", ...solved,
@@ -534,14 +543,6 @@ function optionsOf(answer) {
   if (isCertain(answer)) return [answer];
   const likely = answer.candidates.filter(({ score }) => score >= 1);
   return likely.length ? likely : answer.candidates.slice(0, 1);
-}
-
-// Reads degrees, with minutes and seconds or without. In Mexico the sign is known, and so is which of the two is the latitude.
-function readPoint(...texts) {
-  const degrees = texts.slice(0, 2).map((text = "") => (text.replaceAll(",", ".").match(/\d+(\.\d+)?/g) ?? []).slice(0, 3)
-    .reduce((sum, part, at) => sum + Number(part) / 60 ** at, 0));
-  const [latitud, longitud] = degrees.sort((one, other) => one - other);
-  return latitud > 14 && latitud < 33 && longitud > 86 && longitud < 119 ? { latitud, longitud: -longitud } : null;
 }
 
 // Says how far a place is from a point, if both are known: on a plane, which differs by less than a thousandth within Mexico's

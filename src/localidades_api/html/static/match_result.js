@@ -158,7 +158,7 @@ export async function match(source, signal) {
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
   for (const [id, decision] of newer(known?.rows ?? [], answers.decisions)) answers.decisions.set(id, decision);
   const sheet = response.headers.get("Sheet-Name");
-  await answers.show(received, { roles, areas: source.areas, release: request.query.get("release"), fields, kind: rowsAre, sheet });
+  answers.show(received, { roles, areas: source.areas, release: request.query.get("release"), fields, kind: rowsAre, sheet });
   table.show();
   // What was kept is of the options that this match has.
   if (known && answers.answers.some(({ id }) => answers.decisionOf(id))) await keep().catch(() => {});

@@ -33,7 +33,7 @@ export class Rows {
       select.replaceChildren(select.options[0], ...options.map(([value, text]) => new Option(text, value)));
       if (options.some(([value]) => value === had)) select.value = had;
     };
-    const codes = [...OUTCOMES, "apart", ...(all.some(({ earlier }) => earlier?.isTyped) ? ["typed"] : [])];
+    const codes = [...OUTCOMES, "apart", ...(all.some(({ typed }) => typed) ? ["typed"] : [])];
     fill(outcome, codes.map((code) => [code, inFile[code] ?? words[code]]));
     fill(fault, Object.entries(faultNames).filter(([code]) => places.some((place) => place.faults?.some((one) => one.code === code))));
     fill(estado, sorted(places.map((place) => place.estado)).map((name) => [name, name]));
@@ -57,7 +57,7 @@ export class Rows {
     const found = this.answers.answers.filter((answer) => {
       const { outcome: state, place } = this.answers.stateOf(answer);
       const about = place ?? answer.candidates[0] ?? {};
-      const isOfOutcome = !outcome.value || (outcome.value === "typed" ? answer.earlier?.isTyped : state === outcome.value);
+      const isOfOutcome = !outcome.value || (outcome.value === "typed" ? answer.typed : state === outcome.value);
       return isOfOutcome && (!estado.value || about.estado === estado.value)
         && (!municipio.value || about.municipio === municipio.value)
         && (!fault.value || about.faults?.some(({ code }) => code === fault.value))

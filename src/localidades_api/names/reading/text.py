@@ -21,6 +21,7 @@ from localidades_api.names.reading.vocabulary import (
     FILLER,
     GENERICS,
     LINKS,
+    NOTE,
     NUMBERS,
     PHRASES,
     SAME,
@@ -210,10 +211,11 @@ def variants(text: str) -> list[tuple[str, ...]]:
 
 @lru_cache(_CACHED_TEXTS)
 def is_filler(text: str | None) -> bool:
-    """Return whether a text says only that no place is given: `Sin localidad`, `-`, `Total`, `La misma`."""
-    if not text or len(text) > _LONGEST_FILLER:
-        return False
-    return not any(map(str.isalnum, text)) or FILLER.fullmatch(fold(text)) is not None
+    """Return whether a text says only that no place is given: `Sin localidad`, `-`, `Total`, `Fuente: INEGI`."""
+    if not text or NOTE.match(text):
+        return bool(text)
+    is_short = len(text) <= _LONGEST_FILLER
+    return is_short and (not any(map(str.isalnum, text)) or FILLER.fullmatch(fold(text)) is not None)
 
 
 def explain_filler(text: str) -> str:
@@ -221,6 +223,8 @@ def explain_filler(text: str) -> str:
     folded = fold(text)
     if re.fullmatch(TOTAL, folded):
         return "Its name is that of a total: the row is of no place."
+    if NOTE.match(text):
+        return "It is a note on the list: the row is of no place."
     if re.fullmatch(SAME, folded) or text.strip() in _DITTO:
         return "Its name refers to another row: repeat the place in each."
     return "Its name says that no place is given."

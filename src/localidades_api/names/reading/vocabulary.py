@@ -98,6 +98,7 @@ COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "rep mexicana"
 
 TOTAL = "(?:sub ?|gran )?total(?: .*)?|suma"  # of a list's rows
 SAME = "(?:(?:el|la|lo) )?mism[oa](?: .*)?|idem(?: .*)?"  # as in a row above
+NOTE = re.compile(r"(?:fuentes?|notas?|source|elabor\w+)\b[^:]{0,20}:", re.IGNORECASE)  # at the start of a text
 # Registers and people write these where no place is known, given or meant.
 FILLER = re.compile(
     r"(?:sin|s) ?(?:localidad|nombre|poblacion|comunidad|colonia|municipio|estado|lugar|domicilio|direccion"

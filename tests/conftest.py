@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -143,15 +142,6 @@ def small_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def seeded(server: str, migrated: str, small_catalogue: Path) -> str:
     """Return a database with the small catalogue as release 2020-01: a template, not to be written to."""
     return template(server, "seeded", lambda url: import_file(url, small_catalogue), migrated)
-
-
-@pytest.fixture
-def reader(server: str) -> Iterator[str]:
-    """Yield a role without rights; its grants go with the test's database."""
-    name = f"reader_{time.time_ns()}"  # roles belong to the server
-    execute(server, f"CREATE ROLE {name} LOGIN")
-    yield name
-    execute(server, f"DROP ROLE {name}")
 
 
 @pytest.fixture

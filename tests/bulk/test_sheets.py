@@ -639,16 +639,6 @@ def test_sheet_without_a_header_is_a_list_of_places(
     assert outcomes == ["exact" if any(row) else None for row in rows]
 
 
-def test_columns_of_a_sheet_without_a_header_can_be_named() -> None:
-    places = [row.cells for row in opened(workbook_of(("Localidad",), ("Tequila",)), header_row=0)]
-    assert places == [{"nombre": "Localidad"}, {"nombre": "Tequila"}]
-    many = workbook_of((7, "Tequila", "x", "Jal."))
-    (row,) = opened(many, header_row=0, named={"nombre": "2", "estado": "4"})
-    assert row.cells == {"nombre": "Tequila", "estado": "Jal."}
-    with pytest.raises(UnreadableBodyError, match=r"^The file has 4 columns and no header"):
-        opened(many, header_row=0)
-
-
 def test_cover_or_title_is_not_a_list_of_places() -> None:
     source = opened(
         workbook_of(("Informe",), change=lambda book: book.create_sheet("Visitas").append(["El Fuerte", "Sin"]))

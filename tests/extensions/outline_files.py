@@ -1,9 +1,7 @@
 """Writes outlines as INEGI publishes them, shapefiles in a zip and GeoJSON, and imports them."""
 
-import io
 import json
 import struct
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -66,14 +64,6 @@ def geojson(outlines: Outlines = OUTLINES, name: str = "nom_agem", crs: str = "E
         for key, (nombre, rings) in outlines.items()
     ]
     return json.dumps({"type": "FeatureCollection", "features": features}).encode()
-
-
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return file.getvalue()
 
 
 def write(folder: Path, content: bytes, name: str = "mg.zip") -> Path:

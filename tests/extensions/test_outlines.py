@@ -24,15 +24,7 @@ from localidades_api.errors import UnavailableError
 from localidades_api.extensions.outlines.queries import get_edition, list_outlines
 from localidades_api.extensions.outlines.router import answer_outlines_as_wscatgeo
 from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
-from tests.extensions.outline_files import (
-    OUTLINES,
-    geojson,
-    import_outlines_into,
-    remove_outlines_from,
-    square,
-    write,
-    zipped,
-)
+from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, remove_outlines_from, square, write
 from tests.support.application import await_answer, client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
@@ -42,6 +34,7 @@ from tests.support.postgres import new_database, run_sql
 from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ROOT, await_names, serving
+from tests.support.workbooks import zip_of
 
 CENSUS = "/api/census"
 AT = f"{CENSUS}/municipios/at/"
@@ -473,7 +466,7 @@ def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) 
     outlines = {f"{key}001": ("Aguascalientes", [ring]) for key, ring in rings.items()}
     outlines["01005"] = ("Jesús María", [square(-102, 21, 1)])
     answers = {key: geojson({id_: one for id_, one in outlines.items() if id_[:2] == key}) for key in rings}
-    write(tmp_path, zipped({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
+    write(tmp_path, zip_of({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
     [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
     write(tmp_path, shops.encode(), "shops.csv")
     commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

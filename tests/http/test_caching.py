@@ -14,7 +14,6 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from localidades_api.api import Services
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag
@@ -96,15 +95,6 @@ def test_if_none_match_is_compared_weakly(lines: list[str]) -> None:
 
 
 # -- Through the application
-
-
-async def test_etag_differs_by_representation_but_not_by_page(client: httpx.AsyncClient) -> None:
-    tags = {
-        (await client.get(f"{target}format={format_}")).headers["etag"]
-        for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
-        for format_ in ("json", "api")
-    }
-    assert len(tags) == 2
 
 
 async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> None:
@@ -261,17 +251,6 @@ async def test_number_of_sql_statements_per_request(seeded_database: str) -> Non
         with recorded_statements(app) as statements:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(8)))
         assert len(statements) == 1
-
-
-async def test_pages_are_preloaded_with_a_release(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
-        services: Services = app.state.services
-        pages = services.pages.hold(await services.releases.current())
-        await eventually_async(lambda: pages.is_warm)
-        with recorded_statements(app) as statements:
-            for target in (LOCALIDADES, f"{LOCALIDADES}?page=3"):
-                assert (await client.get(target)).status_code == 200
-        assert statements == []
 
 
 async def test_preloading_ends_with_the_application(seeded_database: str) -> None:

@@ -40,21 +40,17 @@ async def test_record_has_the_requested_fields(client: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ("poblacio", "poblacion"), ("Nombre", "nombre"), ("id,CVEGEO", "cvegeo"), ("latitude", "latitud"),
-        ("name", None), ("", None), ("id,", None), ("id, nombre", "nombre"), ("municipio", "municipio_id"),
-        ("*", None), ("ı", None), ("folded", None),
-    ],
-)  # fmt: skip
+    ("fields", "meant"),
+    [("id,CVEGEO", "cvegeo"), ("id, nombre", "nombre"), ("", None), ("id,", None), ("folded", None)],
+)
 async def test_unknown_field_is_refused_with_a_suggestion(
-    client: httpx.AsyncClient, given: str, meant: str | None
+    client: httpx.AsyncClient, fields: str, meant: str | None
 ) -> None:
     message = f"This parameter takes, separated by commas: {', '.join(COLUMNS)}."
     if meant:
         message = f"Did you mean `{meant}`? {message}"
     for path in ("", "10010001/"):
-        answer = await client.get(f"{LOCALIDADES}{path}", params={"fields": given})
+        answer = await client.get(f"{LOCALIDADES}{path}", params={"fields": fields})
         assert answer.status_code == 422
         assert answer.json()["errors"] == [{"parameter": "fields", "message": message}]
 

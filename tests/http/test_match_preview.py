@@ -53,8 +53,8 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
         "rows": [list(place) for place in PLACES[:5]],
         "unused": [],
     }
-    other = await previewed(client, data, XLSX, "sheet=Visitas&header_row=4&nombre=Asientos&estado=Ags.")
-    assert (other["header_row"], other["quantity"]) == (4, 6)
+    other = await previewed(client, data, XLSX, "sheet=Visitas&header_row=5&nombre=Asientos&estado=Ags.")
+    assert (other["header_row"], other["quantity"]) == (5, 5)
     assert other["roles"] == {"nombre": "Asientos", "municipio": "Municipio 002", "estado": "Ags."}
 
 
@@ -65,6 +65,8 @@ async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.Asyn
     assert found["columns"] == ["Localidad", "x", "x (2)", "column 4"]
     assert found["rows"] == [["Asientos", "1", "y" * 200, ""], ["Ninguno", "2", "", ""], ["Ninguno", "3", "4", "5"]]
     assert (await previewed(client, "nombre\n"))["rows"] == []
+    headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n", CSV, "kind=localidad")
+    assert (headless["has_header"], headless["kind"], headless["quantity"]) == (False, "localidad", 2)
 
 
 async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncClient) -> None:
@@ -78,18 +80,6 @@ async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncCl
     assert [result["cvegeo"] for result in answer.json()["results"]] == ["010020001"]
     refused = await post(client, text, CSV, "municipio=x")
     assert refused.json()["detail"].startswith("The first line has the column `x`")
-
-
-async def test_recognized_column_can_be_left_out(client: httpx.AsyncClient) -> None:
-    text = "Localidad,Municipio,Estado\nAsientos,Otro,Ags.\n"
-    rows = json.dumps({"localidad": "Asientos", "mpio": "Otro"})
-    for sent, media_type, query, roles in (
-        (text, CSV, "municipio=", {"nombre": "Localidad", "estado": "Estado"}),
-        ("Localidad,,Estado\nAsientos,1,Ags.\n", CSV, "estado=", {"nombre": "Localidad"}),
-        (workbook_of(*FORM), XLSX, "estado=", {"nombre": "Localidad", "municipio": "Municipio"}),
-        (rows, NDJSON, "municipio=", {"nombre": "localidad"}),
-    ):
-        assert (await previewed(client, sent, media_type, query))["roles"] == roles
 
 
 @pytest.mark.parametrize("media_type", [JSON, NDJSON])
@@ -114,17 +104,6 @@ async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx
     problem = await post(client, 'sitio,n\nAsientos,1\n"Ninguno,2\n')
     assert (problem.json()["columns"], problem.json()["rows"]) == (["sitio", "n"], [["Asientos", "1"]])
     assert "quote in line 2 is never closed" in (await post(client, 'nombre\n"A\n')).json()["detail"]
-
-
-async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(client: httpx.AsyncClient) -> None:
-    municipios = await previewed(client, "Municipio,Estado\nAsientos,Ags.\n")
-    assert (municipios["kind"], municipios["has_header"]) == ("municipio", True)
-    assert (await previewed(client, "Municipio\nAsientos\n", CSV, "kind=municipio"))["kind"] == "municipio"
-    refused = await post(client, "Municipio,x\nAsientos,1\n", CSV, "kind=localidad")
-    assert (refused.status_code, refused.json()["roles"]) == (422, {"municipio": "Municipio"})
-    headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n")
-    assert (headless["kind"], headless["has_header"], headless["quantity"]) == ("localidad", False, 2)
-    assert headless["roles"] == {"nombre": "nombre", "estado": "estado"}
 
 
 async def test_preview_refuses_what_a_match_refuses(client: httpx.AsyncClient) -> None:

@@ -97,22 +97,6 @@ async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_clien
         assert [(place["id"], place["match"]) for place in found][:1] == expected
 
 
-async def test_labels_distinguish_homonyms(places_client: httpx.AsyncClient) -> None:
-    labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
-    assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0008", "0004")] == [
-        "San José, Tonalá, Jalisco",
-        "San José (0002), Guadalajara, Jalisco",
-        "SAN JOSE (0008), Guadalajara, Jalisco",
-        "San José del Castillo, Guadalajara, Jalisco",
-    ]
-    centres = {place["id"]: place["label"] for place in await suggest(places_client, "centro")}
-    assert centres == {
-        202080002: "Centro, San Juan Mixtepec (208), Oaxaca",
-        202090002: "Centro (0002), San Juan Mixtepec (209), Oaxaca",
-        202090003: "Centro (0003), San Juan Mixtepec (209), Oaxaca",
-    }
-
-
 async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncClient) -> None:
     """Only the longest words are looked up; the others are compared with the names found."""
     words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"

@@ -51,11 +51,6 @@ def test_queries_as_people_type_them_lead_to_what_they_mean(index: NameIndex) ->
     assert outcome.five >= 0.995 * outcome.count, outcome.failures
 
 
-def test_labels_lead_to_their_places(index: NameIndex) -> None:
-    for case in islice(names.labels(index), 0, None, 50):
-        assert index.suggest(case.text, limit=1)[0].id == case.key, case.text
-
-
 def test_rows_of_the_release_itself_are_never_another_places(index: NameIndex, catalogue: CatalogueRecords) -> None:
     """Except for a village with the name of its cabecera."""
     row: MatchRow
@@ -64,16 +59,6 @@ def test_rows_of_the_release_itself_are_never_another_places(index: NameIndex, c
         seat = key // KEYS_OF_A_MUNICIPIO * KEYS_OF_A_MUNICIPIO + 1
         namesake = seat if nombres.get(seat) == nombres[key] else None
         assert index.match(row).id in {key, namesake, None}, row
-
-
-def test_typing_on_loses_none_of_the_largest_places(index: NameIndex) -> None:
-    places = sorted(map(index.place, range(400)), key=lambda place: -(place.poblacion or 0))[:150]
-    for place, text in [(one, text) for one in places for text in (one.nombre, index.label(one))]:
-        shown = False
-        for length in range(3, len(text) + 1):
-            is_there = place.id in {found.id for found in index.suggest(text[:length])}
-            assert is_there >= shown, text[:length]
-            shown = is_there
 
 
 def certain_of_seats(index: NameIndex, rows: Iterable[tuple[MatchRow, int]]) -> tuple[int, dict[int, MatchRow]]:

@@ -3,38 +3,25 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.names import places_of, read_catalogue
 from localidades_api.bulk.answers import answer_sample
 from localidades_api.bulk.columns import name_columns
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.roles import POINTS
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, open_rows
 from tests.support.workbooks import workbook_of
 
 Table = Sequence[Sequence[str]]
-HIDALGO = Path(__file__).parents[1] / "data" / "ageeml_2024-10_hidalgo.zip"
 PEOPLE = ("Juan Pérez López", "María Hernández", "José García", "Ana Cruz", "Rosa Mendoza", "Pedro Flores")
-
-
-@pytest.fixture(scope="module")
-def hidalgo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    folder = tmp_path_factory.mktemp("hidalgo") / "names"
-    build_index(folder, places_of(read_catalogue(HIDALGO), None), ())
-    opened = NameIndex(folder)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

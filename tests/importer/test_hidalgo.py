@@ -12,14 +12,14 @@ from benchmarks.calibration import NAMES, known_rows
 from localidades_api.importer.run import ImportReport
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import read_catalogue
+from tests.support.names import HIDALGO
 from tests.support.postgres import new_database
-from tests.support.wire import LOCALIDADES, ROOT
+from tests.support.wire import LOCALIDADES
 
-FILE = ROOT / "tests" / "data" / "ageeml_2024-10_hidalgo.zip"
 NDJSON = "application/x-ndjson"
 
 
-class Hidalgo(NamedTuple):
+class Service(NamedTuple):
     """A service of Hidalgo, and what its import reported."""
 
     client: httpx.AsyncClient
@@ -27,22 +27,22 @@ class Hidalgo(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-async def hidalgo(server: str, migrated: str) -> AsyncIterator[Hidalgo]:
+async def service(server: str, migrated: str) -> AsyncIterator[Service]:
     """Lend a service that has imported the file."""
     with new_database(server, migrated) as url:
-        report = await import_into(url, FILE)
+        report = await import_into(url, HIDALGO)
         async with running_app(url) as app, client_of(app) as client:
-            yield Hidalgo(client, report)
+            yield Service(client, report)
 
 
 def test_file_is_read_as_it_is_published() -> None:
     """Every name, point and population, compared with a split of the file's lines."""
-    with zipfile.ZipFile(FILE) as archive:
+    with zipfile.ZipFile(HIDALGO) as archive:
         [member] = archive.namelist()
         lines = archive.read(member).decode().splitlines()[1:]
     published = [line[1:-1].split('","') for line in lines]
     assert len(published) == 5_291
-    read = {row.id: row for row in read_catalogue(FILE).localities}
+    read = {row.id: row for row in read_catalogue(HIDALGO).localities}
     assert len(read) == 5_291
     for cvegeo, *_, nombre, ambito, _, _, latitud, longitud, altitud, _, poblacion, _, _, viviendas in published:
         row = read[int(cvegeo)]
@@ -53,23 +53,23 @@ def test_file_is_read_as_it_is_published() -> None:
         ]
 
 
-async def test_every_localidad_is_imported_and_served(hidalgo: Hidalgo) -> None:
-    report = hidalgo.report
+async def test_every_localidad_is_imported_and_served(service: Service) -> None:
+    report = service.report
     assert (report.states, report.municipalities, report.localities, report.rejected) == (1, 84, 5_291, [])
     assert report.release == "2024-10"
-    listed, pachuca = [(await hidalgo.client.get(path)).json() for path in (LOCALIDADES, f"{LOCALIDADES}130480001/")]
+    listed, pachuca = [(await service.client.get(path)).json() for path in (LOCALIDADES, f"{LOCALIDADES}130480001/")]
     assert listed["quantity"] == 5_291
     assert (pachuca["nombre"], pachuca["poblacion"]) == ("Pachuca de Soto", 297_848)
 
 
-async def test_judged_names_lead_to_their_places(hidalgo: Hidalgo) -> None:
+async def test_judged_names_lead_to_their_places(service: Service) -> None:
     """All but a homonym come first, most are certain, and none of these is wrong.
 
     A change of weights that fails here made real names worse: look at the names that are printed.
     """
     judged = [known for path in NAMES for known in known_rows(path) if known.key // 10_000_000 == 13]
     rows = [{name: value for name, value in known.row._asdict().items() if value} for known in judged]
-    answer = await hidalgo.client.post(
+    answer = await service.client.post(
         f"{LOCALIDADES}match/",
         content="".join(json.dumps(row) + "\n" for row in rows),
         headers={"content-type": NDJSON, "accept": NDJSON},

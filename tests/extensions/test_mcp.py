@@ -60,17 +60,12 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
 async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
     async with assistant(live_server) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert {name: list(tool.input_schema["properties"]) for name, tool in tools.items()} == {
-            "match_localities": ["rows", "release", "kind", "fields"],
-            "suggest_localities": ["q", "release", "kind", "limit", "estado_id", "municipio_id"],
-            "get_locality": ["id", "release"],
-            "get_municipality": ["id", "release"],
-            "get_state": ["id", "release"],
-            "list_nearest_localities": ["lat", "lon", "release", "limit"],
-            "get_municipality_at_point": ["lat", "lon", "release"],
-            "list_releases": ["page"],
-            "list_changes": ["name", "since", "page", "change", "estado_id"],
-        }
+        assert tools.keys() == {
+            "match_localities", "suggest_localities", "get_locality", "get_municipality", "get_state",
+            "list_nearest_localities", "get_municipality_at_point", "list_releases", "list_changes",
+        }  # fmt: skip
+        assert [*tools["match_localities"].input_schema["properties"]] == ["rows", "release", "kind", "fields"]
+        assert [*tools["list_releases"].input_schema["properties"]] == ["page"]
         assert tools["match_localities"].input_schema["required"] == ["rows"]
         assert tools["list_changes"].input_schema["required"] == ["name", "since"]
         assert "#/components" not in str([tool.input_schema for tool in tools.values()])

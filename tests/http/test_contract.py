@@ -157,13 +157,11 @@ NO_PLAIN_NAME = "(a name that is not plain ASCII)"
 @pytest.mark.parametrize(
     ("target", "named"),
     [
-        (f"{LOCALIDADES}?page={'9' * 5000}", ["page"]),
         (f"{INDEX}?release=2020-01&%72elease=2020-01", ["release"]),
         (f"{LOCALIDADES}?format[]=json", [NO_PLAIN_NAME]),
         (f"{LOCALIDADES}?{'n' * 41}=1", [NO_PLAIN_NAME]),
         (f"{LOCALIDADES}?page=x&format=y&release=/&z=1", ["format", "page", "release", "z"]),
         (f"{LOCALIDADES}?%80=1", ["query"]),
-        (f"{INDEX}?release=2020-01%00", ["query"]),
         (f"{INDEX}?release={'x' * 65}", ["release"]),
     ],
 )

@@ -24,7 +24,7 @@ from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import Servers
 from tests.support.application import import_file
-from tests.support.catalogue import TRAPS, many, write_catalogue
+from tests.support.catalogue import TRAPS, Place, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.postgres import execute, locked
 from tests.support.waiting import PATIENCE
@@ -276,7 +276,8 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
 
 
 def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -> None:
-    places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X")]
+    withdrawn = Place("010019999", "Withdrawn", estatus="Baja")
+    places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X"), withdrawn]
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     keys = {place.cvegeo for place in many(130)}
     expected = {
@@ -288,7 +289,7 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
         },
         "compared_with": "2020-01",
         "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
-        "losses": None, "demo_retired": False, "withdrawn": 0,
+        "losses": None, "demo_retired": False, "withdrawn": 1,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }  # fmt: skip
     for options in (["--dry-run"], []):

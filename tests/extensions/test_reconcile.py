@@ -351,11 +351,8 @@ async def test_body_of_unknown_length_is_read_up_to_the_limit(client: httpx.Asyn
 @pytest.mark.parametrize(
     ("query", "ids"),
     [
-        ("suggest/entity/?prefix=asient", ["010020001"]),
         ("suggest/entity/?prefix=zacatec&type=estado", ["32"]),
         ("suggest/entity/?prefix=ninguno&cursor=1&type=localidad", ["010010003"]),
-        ("suggest/type/?prefix=muni", ["municipio"]),
-        ("suggest/property/?prefix=pobla", ["poblacion", "poblacion_masculina", "poblacion_femenina"]),
         ("suggest/property/?prefix=municipio&type=localidad", ["municipio", "municipio_id", "municipio_clave"]),
         ("suggest/property/?prefix=nombre&type=estado", ["nombre"]),
         ("properties/?type=estado", list(FETCHED["estado"])),

@@ -64,14 +64,6 @@ async def test_values_are_written_as_inegi_writes_them(client: httpx.AsyncClient
     assert (alcaldia["cvegeo"], alcaldia["cve_cab"]) == ("09002", "----")
 
 
-async def test_members_without_a_value_are_omitted(client: httpx.AsyncClient) -> None:
-    rows = {row["cvegeo"]: row for row in (await read(client, f"{V2}localidades/01001"))["datos"]}
-    [unknown] = (await read(client, f"{V2}localidades/010020001"))["datos"]
-    assert "altitud" not in rows["010010002"]
-    assert not {"latitud", "longitud", "cve_carta", "estatus"} & set(unknown)
-    assert (unknown["nomgeo"], unknown["pob_total"]) == ("Asientos", "-")
-
-
 @pytest.mark.parametrize(
     "spellings",
     [

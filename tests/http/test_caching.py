@@ -138,19 +138,6 @@ async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
     assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        *(f"{INDEX}{path}/?format={format_}" for path in ("localidades/10010001", "municipios/1001", "estados/1")
-          for format_ in ("json", "api")),
-        *(f"/ogc/collections/{path}" for path in ("localidades/items/10010001", "municipios/items/1001")),
-        *("/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}tiles.json"),
-    ],
-)  # fmt: skip
-async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, target: str) -> None:
-    assert (await client.get(target, headers={"If-None-Match": "*"})).status_code == 304
-
-
 BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?",
           "releases/2020-01/changes/?since=2020-01&")  # fmt: skip
 

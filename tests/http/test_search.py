@@ -18,8 +18,6 @@ GUADALAJARA, TONALA = "14039", "14101"
 _MUNICIPIOS = {
     GUADALAJARA: ("Jalisco", "Jal.", "Guadalajara"),
     TONALA: ("Jalisco", "Jal.", "Tonalá"),
-    "20208": ("Oaxaca", "Oax.", "San Juan Mixtepec"),
-    "20209": ("Oaxaca", "Oax.", "San Juan Mixtepec"),
     "10020": ("Durango", "Dgo.", "Pánuco de Coronado"),
 }
 _NAMES: dict[str, dict[str, int | None]] = {  # population
@@ -34,8 +32,6 @@ _NAMES: dict[str, dict[str, int | None]] = {  # population
         "0021 La\N{NO-BREAK SPACE}Güera": 6, "0022 Tamazunchale": 100,
     },
     TONALA: {"0001 Tonalá": 400_000, "0002 San José": 100, "0003 Tamazulapan": 50, "0004 San Joselito": 999},
-    "20208": {"0001 San Juan Mixtepec": 3_000, "0002 Centro": None},
-    "20209": {"0001 San Juan Mixtepec": 1_000, "0002 Centro": None, "0003 Centro": None},
     "10020": {"0035 Guadalajara": None, "0036 Guadalupe": 300},
 }  # fmt: skip
 PLACES = [
@@ -87,14 +83,10 @@ async def test_search_by_key_equals_the_page_from_postgres(places_client: httpx.
 
 
 async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_client: httpx.AsyncClient) -> None:
-    for words, within, expected in (
-        ("guadalajara", {"estado_id": "10"}, [(100200035, "exact")]),
-        ("tonalla", {"municipio_id": TONALA}, [(141010001, "near")]),
-        ("guadalajara", {"estado_id": "32"}, []),
-        ("guadalajara", {"municipio_id": TONALA}, []),
-    ):
-        found = await suggest(places_client, words, **within)
-        assert [(place["id"], place["match"]) for place in found][:1] == expected
+    for words, within, first in (
+        ("guadalajara", {"estado_id": "10"}, 100200035), ("tonalla", {"municipio_id": TONALA}, 141010001),
+    ):  # fmt: skip
+        assert (await suggest(places_client, words, **within))[0]["id"] == first
 
 
 async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncClient) -> None:

@@ -32,13 +32,14 @@ def spread() -> list[Place]:
 
     def place(number: int, longitude: float, latitude: float) -> Place:
         state, rest = 2 + number % 30, number // 30
+        population = str(chance.randrange(100_000)) if number % 4 else "-"
         return Place(
             f"{state:02d}{1 + rest // 90:03d}{1 + rest % 90:04d}",
             f"Lugar {number}",
             nom_ent=f"Estado {state:02d}",
             longitud=f"{longitude:.6f}",
             latitud=f"{latitude:.6f}",
-            poblacion=str(chance.randrange(100_000)) if number % 4 else "-",
+            poblacion="0" if number % 4 == 1 else population,
             ambito="UR-"[number % 3],
         )
 

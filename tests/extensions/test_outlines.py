@@ -171,13 +171,6 @@ async def test_row_is_told_whether_its_own_municipio_is_that_of_its_point(outlin
     assert all(row["agrees"] is None for row in results if row["problem"])
 
 
-async def test_rows_are_answered_in_order_and_a_bad_one_alone(outlined: httpx.AsyncClient) -> None:
-    rows = [{"lat": 21.3, "lon": -102.9}, {"lat": "x", "lon": 1}, {"lat": 0, "lon": 0}, {"lat": 21.5, "lon": -101.5}]
-    answer = (await outlined.post(AT, json={"rows": rows})).json()["results"]
-    assert [[one["cvegeo"] for one in row["results"]] for row in answer] == [["01001"], [], [], ["01002"]]
-    assert [row["problem"] and "latitud" in row["problem"] for row in answer] == [None, True, None, None]
-
-
 async def test_table_has_columns_in_the_language(outlined: httpx.AsyncClient) -> None:
     for lang, expected in (
         ("en", "at_cvegeo,at_municipio,at_estado,at_agrees,at_problem 01002,Municipio 002,Aguascalientes,FALSE,"),

@@ -39,7 +39,14 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
             assert answer.headers["content-type"] == "application/problem+json"
             assert problem["type"] == "/problems#database-unavailable"
             assert problem["release"] == "2020-01"
-            assert (await client.get(f"{LOCALIDADES}?page=3")).status_code == 200, "it is held"
+            page = await client.get(f"{LOCALIDADES}?page=3")
+            assert page.status_code == 200, "it is held"
+            unread = f"{LOCALIDADES}?page_size=7"
+            for target, tag, status in (
+                (unread, "", 503), (unread, page.headers["etag"], 304), (f"{LOCALIDADES}?page=4", "", 404),
+                ("/api/census/", "", 200),
+            ):  # fmt: skip
+                assert (await client.get(target, headers={"If-None-Match": tag})).status_code == status, target
             assert (await client.get("/livez")).status_code == 204
             assert await figure("database_errors_total", "55") > errors
             assert await figure("release_info", "2020-01") == 1

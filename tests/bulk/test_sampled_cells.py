@@ -28,9 +28,9 @@ PEOPLE = ("Juan Pérez López", "María Hernández", "José García", "Ana Cruz"
 def places(hidalgo: NameIndex) -> Table:
     """Return the name, the municipio, the latitude and the longitude of places."""
     areas = hidalgo.areas.municipios
-    found = [(hidalgo.place(row), name) for id_, name in areas.items() for row in hidalgo.layout.block(id_)[1]]
-    chosen = Random(74).sample(found, 120)  # noqa: S311  # as in other tests
-    return [(one.nombre, name, f"{one.latitud:.5f}", f"{one.longitud:.5f}") for one, name in chosen]
+    places = [(hidalgo.place(row), name) for id_, name in areas.items() for row in hidalgo.layout.block(id_)[1]]
+    chosen = Random(74).sample(places, 120)  # noqa: S311  # as in other tests
+    return [(place.nombre, name, f"{place.latitud:.5f}", f"{place.longitud:.5f}") for place, name in chosen]
 
 
 def read(index: NameIndex, header: Sequence[str], rows: Table, media_type: MediaType = CSV, **options: Any) -> Any:  # noqa: ANN401
@@ -45,10 +45,10 @@ def read(index: NameIndex, header: Sequence[str], rows: Table, media_type: Media
         data = workbook_of(header, *rows)
     reader = open_rows(data, media_type, answer=partial(answer_sample, index), **options)
     first = [row for row, _ in zip(reader, range(5), strict=False)]
-    found = reader.describe(first)
+    table = reader.describe(first)
     if isinstance(reader, TableReader):
-        assert found["roles"] == name_columns(reader.assignment, header)
-    return found["kind"], found["roles"], [(one["column"], one["role"]) for one in found["unused"]]
+        assert table["roles"] == name_columns(reader.assignment, header)
+    return table["kind"], table["roles"], [(column["column"], column["role"]) for column in table["unused"]]
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
@@ -60,8 +60,8 @@ def test_cells_that_are_places_name_their_column(
     hidalgo: NameIndex, places: Table, header: str, media_type: MediaType
 ) -> None:
     rows = [(f"A{number}", name, municipio) for number, (name, municipio, *_) in enumerate(places)]
-    found = read(hidalgo, ("Folio", header, "Municipio"), rows, media_type)
-    assert found == ("localidad", {"nombre": header, "municipio": "Municipio"}, [])
+    read_as = read(hidalgo, ("Folio", header, "Municipio"), rows, media_type)
+    assert read_as == ("localidad", {"nombre": header, "municipio": "Municipio"}, [])
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
@@ -137,9 +137,9 @@ def test_half_of_the_cells_must_be_places_unless_the_header_says_so(
 def test_sheet_that_begins_with_a_place_has_no_header(hidalgo: NameIndex) -> None:
     """By the cells below it, the first row could be the header of estados."""
     data = workbook_of(("Pachuca de Soto", "Hgo."), ("Tulancingo", "Hgo."), ("Actopan", "Hgo."))
-    found = [row.cells for row in open_rows(data, XLSX, answer=partial(answer_sample, hidalgo))]
-    assert found[0] == {"nombre": "Pachuca de Soto", "estado": "Hgo."}
-    assert len(found) == 3
+    cells = [row.cells for row in open_rows(data, XLSX, answer=partial(answer_sample, hidalgo))]
+    assert cells[0] == {"nombre": "Pachuca de Soto", "estado": "Hgo."}
+    assert len(cells) == 3
 
 
 def test_only_the_first_rows_count(hidalgo: NameIndex, places: Table) -> None:
@@ -165,8 +165,8 @@ def test_degrees_name_their_columns(hidalgo: NameIndex, places: Table, header: s
 def test_keys_name_their_column(hidalgo: NameIndex, media_type: MediaType) -> None:
     keys = [f"{hidalgo.place(row).id:09d}" for id_ in hidalgo.areas.municipios for row in hidalgo.layout.block(id_)[1]]
     rows = [(key, f"2026{at % 12 + 1:02}01", PEOPLE[at % len(PEOPLE)]) for at, key in enumerate(keys[:60])]
-    found = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)
-    assert found == ("localidad", {"cvegeo": "Código de la comunidad"}, [])
+    read_as = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)
+    assert read_as == ("localidad", {"cvegeo": "Código de la comunidad"}, [])
 
 
 def test_list_beside_another_with_the_same_headers_is_read(hidalgo: NameIndex, places: Table) -> None:

@@ -35,7 +35,7 @@ def shapefile(
 ) -> dict[str, bytes]:
     """Return the files of a shapefile by name; one without rings is a null shape. Kind 15 has heights, of zero."""
     shapes = [_shape(rings, kind) if rings else struct.pack("<i", 0) for _, rings in outlines.values()]
-    records = b"".join(struct.pack(">2i", at, len(one) // 2) + one for at, one in enumerate(shapes, 1))
+    records = b"".join(struct.pack(">2i", at, len(shape) // 2) + shape for at, shape in enumerate(shapes, 1))
     fields = (("CVEGEO", 5), ("NOMGEO", 80))
     described = b"".join(struct.pack("<11sc4xB15x", name.encode(), b"C", width) for name, width in fields)
     head = struct.pack("<4sIHH20x", b"\x03", len(outlines), 33 + len(described), 86)

@@ -79,8 +79,8 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
         assert (first["outcome"], first["cvegeo"], first["poblacion"]) == ("exact", "010010001", 863893)
         assert (second["outcome"], second["cvegeo"]) == ("none", None)
 
-        found = await call(client, "suggest_localities", q="aguas", kind="estado,localidad", limit=3)
-        assert [place["cvegeo"] for place in found["results"]][:2] == ["01", "010010001"]
+        suggested = await call(client, "suggest_localities", q="aguas", kind="estado,localidad", limit=3)
+        assert [place["cvegeo"] for place in suggested["results"]][:2] == ["01", "010010001"]
 
         locality = await call(client, "get_locality", id="010010001")  # with its zero
         assert (locality["cvegeo"], locality["estado"]["nombre"]) == ("010010001", "Aguascalientes")
@@ -105,7 +105,7 @@ async def test_changes_withdrawn_keys_and_the_municipio_of_a_point_are_told(
         async with assistant(live.base) as client:
             [municipio] = (await call(client, "get_municipality_at_point", lat=21.88, lon=-102.3))["results"]
             assert (municipio["cvegeo"], municipio["in_release"]) == ("01001", True)
-            listed = [one["release"] for one in (await call(client, "list_releases"))["results"]]
+            listed = [release["release"] for release in (await call(client, "list_releases"))["results"]]
             assert listed == ["2019-01", "2020-01", "2021-01"]
             between = {"name": "2021-01", "since": "2020-01"}
             last = await call(client, "list_changes", **between)

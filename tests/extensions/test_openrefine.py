@@ -91,7 +91,7 @@ def reconciled(
         "mode": "standard-service",
         "service": service,
         **spaces,
-        "type": next(one for one in manifest["defaultTypes"] if one["id"] == "localidad"),
+        "type": next(kind for kind in manifest["defaultTypes"] if kind["id"] == "localidad"),
         "autoMatch": True,
         "columnDetails": [{"column": name, "property": {"id": name, "name": name}} for name in ("municipio", "estado")],
         "limit": 0,

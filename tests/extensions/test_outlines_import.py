@@ -50,10 +50,10 @@ FORMS = {
     "UTF-8": ("mg.zip", zip_of(shapefile(encoding="utf-8"))),
     "GeoJSON": ("mgem.geojson", geojson()),
     "the second version": ("mgem.json", geojson(name="nomgeo")),
-    "several": ("mgem.zip", zip_of({f"{key}.json": geojson({key: one}) for key, one in OUTLINES.items()})),
+    "several": ("mgem.zip", zip_of({f"{key}.json": geojson({key: outline}) for key, outline in OUTLINES.items()})),
     "several of the same name": ("mg.zip", zip_of({
-        f"{key}.zip": zip_of({f"datos/{name}": part for name, part in shapefile({key: one}).items()})
-        for key, one in OUTLINES.items()
+        f"{key}.zip": zip_of({f"datos/{name}": part for name, part in shapefile({key: outline}).items()})
+        for key, outline in OUTLINES.items()
     })),
     "from a Mac": ("mg.zip", zip_of({**shapefile(), **{f"__MACOSX/._{name}": b"Mac OS X" for name in shapefile()}})),
     "copied by a Mac": ("mg.zip", zip_of({**shapefile(), "conjunto_de_datos/._00mun.shp": b"Mac OS X"})),
@@ -82,11 +82,11 @@ def test_coordinates_of_lamberts_projection_are_those_of_pyproj(tmp_path: Path) 
         (4145261.239450219, 377862.6210530456),
     ]  # fmt: skip
     file = shapefile({"01001": ("A", [[*projected, projected[0]]])}, projection=LAMBERT)
-    [one] = read_outlines(write(tmp_path, zip_of(file)))
-    assert one.rings == [units([(-102.3, 21.88), (-117.1, 32.5), (-86.8, 14.6), (-102.3, 21.88)])]
+    [outline] = read_outlines(write(tmp_path, zip_of(file)))
+    assert outline.rings == [units([(-102.3, 21.88), (-117.1, 32.5), (-86.8, 14.6), (-102.3, 21.88)])]
 
 
-def one(
+def single(
     key: str = "01001", name: str = "A", rings: Sequence[Ring] = (HOLE,), kind: int = 5, projection: str = GRS_80
 ) -> bytes:
     return zip_of(shapefile({key: (name, rings)}, kind=kind, projection=projection))
@@ -106,27 +106,27 @@ REFUSED = {
     "has no 00mun.prj, which has its projection": zip_of(
         {name: content for name, content in shapefile().items() if not name.endswith("prj")}
     ),
-    "does not name ITRF2008 or WGS 84": one(projection="GEOGCS[]"),
-    "in the projection mercator": one(projection=LAMBERT.replace("Lambert_Conformal_Conic", "Mercator")),
-    "damaged: download": one(projection=LAMBERT.replace("17.5", "90.0")),
+    "does not name ITRF2008 or WGS 84": single(projection="GEOGCS[]"),
+    "in the projection mercator": single(projection=LAMBERT.replace("Lambert_Conformal_Conic", "Mercator")),
+    "damaged: download": single(projection=LAMBERT.replace("17.5", "90.0")),
     "damaged within the outline of '02001'": zip_of({**shapefile(), "00mun.shp": shapefile()["00mun.shp"][:-50]}),
-    "damaged within the outline of '01001'": one(rings=[[(float("nan"), 1)] * 4]),
-    "01001 is not in Mexico: are": one(rings=[square(21, -103, 0.5)]),
+    "damaged within the outline of '01001'": single(rings=[[(float("nan"), 1)] * 4]),
+    "01001 is not in Mexico: are": single(rings=[square(21, -103, 0.5)]),
     "table is cut off": zip_of({**shapefile(), "00mun.dbf": shapefile()["00mun.dbf"][:-50]}),
     "table lacks CVEGEO or NOMGEO": zip_of({**shapefile(), "00mun.dbf": bytes(100)}),
-    "outline of 01001 is empty": one(rings=()),
-    "outline of 01001 has no name": one(name=" "),
-    "shape of 01001 is not a polygon": one(kind=1),
-    "'01' is the key of an estado": one("01"),
-    "'33001' is the key of no municipio": one("33001"),
-    "01001 has a ring that is not closed": one(rings=[HOLE[:-1]]),
+    "outline of 01001 is empty": single(rings=()),
+    "outline of 01001 has no name": single(name=" "),
+    "shape of 01001 is not a polygon": single(kind=1),
+    "'01' is the key of an estado": single("01"),
+    "'33001' is the key of no municipio": single("33001"),
+    "01001 has a ring that is not closed": single(rings=[HOLE[:-1]]),
     "in EPSG:6372: use degrees": zip_of({"a.geojson": geojson(crs="EPSG:6372")}),
     "shape of 01001 is not a polygon:": geometry('{"type":"Point","coordinates":[1,2]}'),
     "outline of 01001 is empty.": geometry("null"),
-    "'01000' is the key of no municipio": one("01000"),
-    "name of 01001 has broken letters": one(name="Pe?ón"),
+    "'01000' is the key of no municipio": single("01000"),
+    "name of 01001 has broken letters": single(name="Pe?ón"),
     "name of 01002 has broken letters": zip_of({"a.json": geojson({"01002": ("PeÃ±ón", [HOLE])})}),
-    "outline of 01001 has the same ring twice": one(rings=[HOLE, HOLE]),
+    "outline of 01001 has the same ring twice": single(rings=[HOLE, HOLE]),
     "has more shapes than its table has rows": zip_of({**shapefile(), "00mun.dbf": SHORTER["00mun.dbf"]}),
     "damaged within the outline of '01002'": zip_of({**shapefile(), "00mun.shp": SHORTER["00mun.shp"]}),
     "marks a row as deleted ('01001')": zip_of(
@@ -207,7 +207,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "parts below zero": ("damaged", lambda: patched("shp", 144, "<i", -1)),
     "shape that leads back": ("damaged", lambda: patched("shp", 104, ">i", -54)),
     "shapes repeated": ("more shapes than its table", lambda: with_part("shp", bytes(100) + SHAPES * 100_000)),
-    "many rings": ("more than 10,000 rings", lambda: one(rings=MANY)),
+    "many rings": ("more than 10,000 rings", lambda: single(rings=MANY)),
     "rows inflated": ("more than 31,968 rows", lambda: patched("dbf", 4, "<I", 2**32 - 1)),
     "rows without a size": ("damaged", lambda: patched("dbf", 10, "<H", 0)),
     "projection inflated": ("does not name ITRF2008", lambda: with_part("prj", b" " * 4096 + GRS_80.encode())),
@@ -237,17 +237,17 @@ def test_file_that_could_do_harm_is_refused(tmp_path: Path, kind: str) -> None:
 def test_holes_are_found_in_any_order_and_direction() -> None:
     outer, hole, island = units(square(0, 0, 9)), units(square(1, 1, 5)), units(square(2, 2, 1))
     for rings in ([outer, hole, island], [island[::-1], outer[::-1], hole], [hole[::-1], island, outer]):
-        assert sorted(map(len, found := nest(rings))) == [1, 2]
-        assert all(area(ring) > 0 for ring, *_ in found)
-        assert all(area(ring) < 0 for _, *holes in found for ring in holes)
+        assert sorted(map(len, polygons := nest(rings))) == [1, 2]
+        assert all(area(ring) > 0 for ring, *_ in polygons)
+        assert all(area(ring) < 0 for _, *holes in polygons for ring in holes)
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
 def test_outline_of_neighbours_has_their_area_and_none_of_their_borders(cells: set[tuple[int, int]]) -> None:
     polygons = [[units(square(x, y, 1))] for x, y in cells]
-    found = dissolve(polygons)
-    assert sum(area(ring) for polygon in found for ring in polygon) == len(cells) * UNITS**2
-    edges = sum(len(ring) - 1 for polygon in found for ring in polygon)
+    dissolved = dissolve(polygons)
+    assert sum(area(ring) for polygon in dissolved for ring in polygon) == len(cells) * UNITS**2
+    edges = sum(len(ring) - 1 for polygon in dissolved for ring in polygon)
     sides = [(x + dx, y + dy) in cells for x, y in cells for dx, dy in ((0, 1), (1, 0), (0, -1), (-1, 0))]
     assert edges == sides.count(False)
 
@@ -255,8 +255,8 @@ def test_outline_of_neighbours_has_their_area_and_none_of_their_borders(cells: s
 def test_rounding_leaves_a_narrow_slit_open(tmp_path: Path) -> None:
     slit = [(-102.49999998, 22), (-102.5, 21.5), (-102.50000002, 22)]  # four millimetres wide
     ring = [(-103, 21), (-102, 21), (-102, 22), *slit, (-103, 22), (-103, 21)]
-    [one] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
-    [[written]] = json.loads(zlib.decompress(write_geometry(nest(one.rings))))["coordinates"]
+    [outline] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
+    [[written]] = json.loads(zlib.decompress(write_geometry(nest(outline.rings))))["coordinates"]
     assert written == [[*point] for point in ring]
 
 
@@ -295,16 +295,16 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     bow: Ring = [(-102, 21), (-101, 22), (-101, 21), (-102, 22), (-102, 21)]
     sliver: Ring = [(-102, 21), (-101, 21), (-101, 21.0000006), (-101.5, 21.0000004), (-102, 21.0000006), (-102, 21)]
     second = zip_of(shapefile({**OUTLINES, "01002": ("Peñón", [bow]), "01003": ("Enclave", [sliver])}))
-    most = {key: one for key, one in OUTLINES.items() if key != "01003"}
+    most = {key: outline for key, outline in OUTLINES.items() if key != "01003"}
     for content, edition, words in (
         (second, "2025", "Edition 2025 has other outlines already"),
         (second, "año 2025", "An edition's name has up to 64"),
-        (one(rings=()), "2026", "outline of 01001 is empty"),
-        (one(rings=[[(-102, 21)] * 5]), "2026", "01001 has a ring without an area"),
-        (one(rings=[HOLE, [(-102, 21), (-101, 22), (-101.3, 21.7), (-102, 21)]]), "2026", "ring without an area"),
+        (single(rings=()), "2026", "outline of 01001 is empty"),
+        (single(rings=[[(-102, 21)] * 5]), "2026", "01001 has a ring without an area"),
+        (single(rings=[HOLE, [(-102, 21), (-101, 22), (-101.3, 21.7), (-102, 21)]]), "2026", "ring without an area"),
         (zip_of(shapefile(most)), "2026", "The file lacks 1 of the 4 municipios of edition 2025. If"),
         (
-            one(),
+            single(),
             "2026",
             "lacks 3 of the 4 municipios of edition 2025, and has none of estado 02. If that is right, pass --allow",
         ),
@@ -313,7 +313,7 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     assert imported(seeded_database) == [("2025", 6, 5)]  # with two estados; an outline has two islands
     assert json.loads(import_file(second, "2026", "--json").stdout)["municipios"] == 4
     assert imported(seeded_database) == [("2026", 6, 5)]
-    assert import_file(one(), "2027", "--allow-shrink").returncode == 0
+    assert import_file(single(), "2027", "--allow-shrink").returncode == 0
     assert imported(seeded_database) == [("2027", 2, 1)]
     assert invoke("outlines", "remove", url=seeded_database).stdout == "Edition 2027 is removed.\n"
     assert invoke("outlines", "remove", url=seeded_database).stdout == "There are no outlines.\n"
@@ -359,7 +359,7 @@ def test_outlines_are_fetched_from_a_service_like_inegis(server: str, migrated: 
             address = f"{live.base}/wscatgeo/v2/geo/mgem/{{estado}}"
             assert "has these very outlines already" in importing(url, address, "2025").stdout
             fetched = importing(url, address, "2026")
-        most = {key: one for key, one in COUNTRY.items() if key != "32001"}
+        most = {key: outline for key, outline in COUNTRY.items() if key != "32001"}
         lacks = "lacks 1 of the 32 municipios of edition 2026, and has none of estado 32"
         assert_error(importing(url, write(tmp_path, geojson(most), "most.json"), "2027"), lacks)
         assert fetched.stderr.startswith("fetching outlines\n")

@@ -67,7 +67,7 @@ def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_p
         with edited.open("a", encoding="utf-8") as file:
             file.write("\n")
         tags.append(tag())
-    assert [tags.index(one) for one in tags] == [0, 0, 2, 3, 4]
+    assert [tags.index(tag) for tag in tags] == [0, 0, 2, 3, 4]
     (package / "migrations").mkdir()  # as in an installed package
     tags = [tag()]
     (package / "api" / "areas.py").touch()
@@ -75,7 +75,7 @@ def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_p
     tags.append(tag())
     (package / "__init__.py").write_text('__version__ = "999.0.0"\n', encoding="utf-8")
     tags.append(tag())
-    assert [tags.index(one) for one in tags] == [0, 0, 2]
+    assert [tags.index(tag) for tag in tags] == [0, 0, 2]
 
 
 CODINGS = ("-gzip", ";gzip", "--gzip", "-br", "-zstd")  # as servers in front add them
@@ -100,7 +100,7 @@ def test_if_none_match_is_compared_weakly(lines: list[str]) -> None:
 async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> None:
     """It shows headers of the same list as JSON, which has a coding if it is long."""
     target = f"{LOCALIDADES}?page_size=100&format=api"
-    pages = {(await client.get(target, headers={"Accept-Encoding": one})).text for one in ("br", "identity")}
+    pages = {(await client.get(target, headers={"Accept-Encoding": coding})).text for coding in ("br", "identity")}
     assert len(pages) == 1
 
 

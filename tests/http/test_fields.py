@@ -16,7 +16,7 @@ async def test_list_with_any_fields_matches_the_records(client: httpx.AsyncClien
     address = f"/api/census/{kind}/"
     listed = (await client.get(address)).json()
     columns = COLUMNS if kind == "localidades" else list(listed["results"][0])
-    whole = [(await client.get(f"{address}{one['id']}/")).json() for one in listed["results"]]
+    whole = [(await client.get(f"{address}{record['id']}/")).json() for record in listed["results"]]
     for chosen in (["id"], ["clave"], *map(list, pairwise(columns)), columns):
         answer = await client.get(address, params={"fields": ",".join(reversed(chosen))})
         assert answer.json() == {**listed, "results": [{name: record[name] for name in chosen} for record in whole]}
@@ -27,7 +27,7 @@ async def test_list_with_any_fields_matches_the_records(client: httpx.AsyncClien
 async def test_fields_do_not_change_which_records_are_listed(client: httpx.AsyncClient, query: str) -> None:
     plain = (await client.get(f"{LOCALIDADES}?{query}")).json()
     answer = await client.get(f"{LOCALIDADES}?{query}&fields=nombre,municipio_id,id")
-    records = [{name: one[name] for name in ("id", "municipio_id", "nombre")} for one in plain["results"]]
+    records = [{name: record[name] for name in ("id", "municipio_id", "nombre")} for record in plain["results"]]
     assert answer.json() == {**plain, "results": records}
 
 

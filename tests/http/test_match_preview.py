@@ -29,8 +29,8 @@ async def previewed(
     answer = await post(client, content, media_type, query)
     assert (answer.status_code, answer.headers["content-type"]) == (200, JSON), answer.text
     assert answer.headers["cache-control"] == "no-store"
-    found: dict[str, Any] = answer.json()
-    return found
+    preview: dict[str, Any] = answer.json()
+    return preview
 
 
 def cover_and_visits(book: openpyxl.Workbook) -> None:
@@ -60,10 +60,10 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
 
 async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.AsyncClient) -> None:
     lines = ["Localidad;x;x;", f"Asientos;1;{'y' * 300}", "Ninguno;2", "", "Ninguno;3;4;5;6"]
-    found = await previewed(client, "\n".join(lines))
-    assert (found["sheets"], found["sheet"], found["header_row"], found["quantity"]) == ([], None, None, 3)
-    assert found["columns"] == ["Localidad", "x", "x (2)", "column 4"]
-    assert found["rows"] == [["Asientos", "1", "y" * 200, ""], ["Ninguno", "2", "", ""], ["Ninguno", "3", "4", "5"]]
+    preview = await previewed(client, "\n".join(lines))
+    assert (preview["sheets"], preview["sheet"], preview["header_row"], preview["quantity"]) == ([], None, None, 3)
+    assert preview["columns"] == ["Localidad", "x", "x (2)", "column 4"]
+    assert preview["rows"] == [["Asientos", "1", "y" * 200, ""], ["Ninguno", "2", "", ""], ["Ninguno", "3", "4", "5"]]
     assert (await previewed(client, "nombre\n"))["rows"] == []
     headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n", CSV, "kind=localidad")
     assert (headless["has_header"], headless["kind"], headless["quantity"]) == (False, "localidad", 2)
@@ -72,8 +72,8 @@ async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.Asyn
 async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncClient) -> None:
     text = "Localidad,x,x,,\nAsientos,1,2,Municipio 002,Ags.\n"
     named = {"municipio": "column 4", "estado": "column 5"}
-    found = await previewed(client, text, CSV, "municipio=column 4&estado=column 5&clave=x (2)")
-    assert found["roles"] == {"nombre": "Localidad", **named, "clave": "x (2)"}
+    preview = await previewed(client, text, CSV, "municipio=column 4&estado=column 5&clave=x (2)")
+    assert preview["roles"] == {"nombre": "Localidad", **named, "clave": "x (2)"}
     query = str(httpx.QueryParams({**named, "format": "json"}))
     headers = {"content-type": CSV}
     answer = await client.post(f"{LOCALIDADES}match/?{query}", content=text.encode(), headers=headers)
@@ -86,11 +86,11 @@ async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncCl
 async def test_objects_are_previewed_with_the_members_of_the_first(client: httpx.AsyncClient, media_type: str) -> None:
     rows: list[object] = [1, {"lugar": "Asientos", "n": 2}, {"Entidad": "Ags.", "n": [None]}, *[{"n": 1}] * 6]
     body = json.dumps({"rows": rows}) if media_type == JSON else "\n".join(map(json.dumps, rows))
-    found = await previewed(client, body, media_type)
-    assert (found["quantity"], found["columns"]) == (9, ["lugar", "n", "Entidad"])
-    assert found["roles"] == {"nombre": "lugar"}
-    assert found["rows"][:2] == [["Asientos", "2", ""], ["", "[null]", "Ags."]]
-    assert len(found["rows"]) == 4
+    preview = await previewed(client, body, media_type)
+    assert (preview["quantity"], preview["columns"]) == (9, ["lugar", "n", "Entidad"])
+    assert preview["roles"] == {"nombre": "lugar"}
+    assert preview["rows"][:2] == [["Asientos", "2", ""], ["", "[null]", "Ags."]]
+    assert len(preview["rows"]) == 4
 
 
 async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx.AsyncClient) -> None:

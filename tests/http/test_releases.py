@@ -163,7 +163,7 @@ async def test_publish_command_makes_a_release_current_and_logs_it(two_releases:
     for previous in ("2020-01", "2021-01"):
         answer = await said("publish", "2021-01", "--json", "--reason", "only the first time is a change")
         assert json.loads(answer) == {"release": "2021-01", "previous": previous}
-    current = [(one["release"], one["current"]) for one in json.loads(await said("--json"))["releases"]]
+    current = [(release["release"], release["current"]) for release in json.loads(await said("--json"))["releases"]]
     assert current == [("2020-01", False), ("2021-01", True)]
 
     log = "SELECT role, account, number, release, previous, action, reason FROM publications ORDER BY published_at DESC"
@@ -249,7 +249,7 @@ async def test_releases_are_ordered_by_import_not_by_clock(two_releases: str) ->
     async with running_app(two_releases) as app, client_of(app) as client:
         await await_release(client, "2021-01")
         releases = (await client.get(f"{INDEX}releases/")).json()["results"]
-        assert [one["release"] for one in releases] == ["2020-01", "2021-01"]
+        assert [release["release"] for release in releases] == ["2020-01", "2021-01"]
         page = Page.of(await client.get(f"{LOCALIDADES}{int(SMALL[0].cvegeo)}/?format=api"))
         assert [row[0] for row in page.rows()] == ["2020-01", "2021-01"]
         answer = await client.get(f"{LOCALIDADES}{int(SMALL[1].cvegeo)}/")
@@ -285,7 +285,7 @@ async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
 async def test_database_that_refuses_or_never_answers_is_503() -> None:
     with closing(socket.socket()) as holder, closing(socket.create_server(("127.0.0.1", 0))) as silent:
         holder.bind(("127.0.0.1", 0))  # where nothing listens
-        for port in (one.getsockname()[1] for one in (holder, silent)):
+        for port in (listener.getsockname()[1] for listener in (holder, silent)):
             url = f"postgresql://someone:s3cr3t@127.0.0.1:{port}/x"
             async with running_app(url, database_timeout=0.2) as app, client_of(app) as client:
                 for target in (LOCALIDADES, f"{LOCALIDADES}?release=2020-01", INDEX):

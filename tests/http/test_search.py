@@ -75,11 +75,11 @@ def ids(*places: str) -> list[int]:
 
 async def test_search_by_key_equals_the_page_from_postgres(places_client: httpx.AsyncClient) -> None:
     for place in PLACES:
-        written, found = [
+        by_filter, by_search = [
             (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
         ]
-        assert found == written
-        assert place.nombre in written.decode()
+        assert by_search == by_filter
+        assert place.nombre in by_filter.decode()
 
 
 async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_client: httpx.AsyncClient) -> None:

@@ -207,12 +207,12 @@ def test_address_that_packs_as_it_was_not_asked_to_or_leads_out_of_the_web_is_re
         "file:///etc/passwd", "ftp://127.0.0.1/a.zip", "gopher://127.0.0.1:70/", "data:text/csv,x", "javascript:1",
         "FILE:/etc/passwd", "unix:///run/x", "http://[", "http://",
     )  # fmt: skip
-    answers = {one: Response(b"x", headers={"Content-Encoding": one}) for one in encodings}
-    answers |= {one: Response(status=302, headers={"Location": one}) for one in locations}
+    answers = {sent: Response(b"x", headers={"Content-Encoding": sent}) for sent in encodings}
+    answers |= {sent: Response(status=302, headers={"Location": sent}) for sent in locations}
     numbered = [*answers.values()]
     with http_server(lambda request: numbered[int(request.target[1:])]) as address:
-        for number, one in enumerate(answers):
-            assert refusal_of(f"{address}/{number}").startswith(packed if one in encodings else "The address "), one
+        for number, sent in enumerate(answers):
+            assert refusal_of(f"{address}/{number}").startswith(packed if sent in encodings else "The address "), sent
 
 
 def test_address_that_leads_from_https_to_http_is_refused() -> None:

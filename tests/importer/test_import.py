@@ -98,7 +98,7 @@ MORE = of_estado("Colima", 100, "06", 101)
         (COLIMA[:3], of_estado("Jalisco", 30, "14"),
          "The file has only Jalisco: it lacks Colima, and 3 of the 3 localities of release 2020-01."),
         # Fewer than a tenth of the localities, but all of an estado.
-        (PLACES, [one for one in PLACES if one.nom_ent != "Zacatecas"],
+        (PLACES, [place for place in PLACES if place.nom_ent != "Zacatecas"],
          "The file has 9 estados: it lacks Zacatecas, and 1 of the 132 localities of release 2020-01."),
     ],
 )  # fmt: skip
@@ -115,14 +115,14 @@ async def test_file_that_lacks_much_is_refused_unless_told_to(
     await assert_nothing_left(database, photographed)
     report = await import_into(database, path, allow_shrink=losses is not None)
     assert (report.losses, report.localities) == (losses, len(after))
-    assert report.comparison.removed == len({one.cvegeo for one in before} - {one.cvegeo for one in after})
+    assert report.comparison.removed == len({place.cvegeo for place in before} - {place.cvegeo for place in after})
 
 
 async def test_first_file_says_if_it_is_not_of_the_whole_country(database: str, tmp_path: Path) -> None:
-    places = [one for clave in ("06", "14") for one in of_estado(f"Estado {clave}", 2, clave)]
+    places = [place for clave in ("06", "14") for place in of_estado(f"Estado {clave}", 2, clave)]
     report = await import_into(database, write_catalogue(tmp_path / "2020-01.csv", places))
     assert report.losses == "The file has only Estado 06 and Estado 14; Mexico has 32 estados."
-    every = [one for clave in range(1, 33) for one in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
+    every = [place for clave in range(1, 33) for place in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
     assert (await import_into(database, write_catalogue(tmp_path / "2020-02.csv", every))).losses is None
 
 

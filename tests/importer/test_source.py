@@ -40,9 +40,9 @@ def root() -> Iterator[str]:
 
 
 def test_demo_has_no_file_and_always_one_digest() -> None:
-    with open_source("demo", StepProgress()) as one, open_source("demo", StepProgress()) as other:
-        assert one == other
-        assert (one.name, one.file, len(one.sha256)) == ("demo", None, 64)
+    with open_source("demo", StepProgress()) as first, open_source("demo", StepProgress()) as second:
+        assert first == second
+        assert (first.name, first.file, len(first.sha256)) == ("demo", None, 64)
 
 
 def test_path_is_lent_as_it_is(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def test_tilde_is_expanded_to_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("DATA_DIR", "POSTGRES_BIN", "SEED"):
         monkeypatch.setenv(f"LOCALIDADES_{name}", f"~/{name}")
-    found = read_settings()
-    assert (found.data_dir, found.postgres_bin) == (tmp_path / "DATA_DIR", tmp_path / "POSTGRES_BIN")
-    assert found.seed == str(tmp_path / "SEED")
+    chosen = read_settings()
+    assert (chosen.data_dir, chosen.postgres_bin) == (tmp_path / "DATA_DIR", tmp_path / "POSTGRES_BIN")
+    assert chosen.seed == str(tmp_path / "SEED")
 
 
 def test_data_are_kept_in_the_clone_if_its_server_can_reach_it_or_with_the_user(
@@ -64,7 +64,7 @@ def test_data_are_kept_in_the_clone_if_its_server_can_reach_it_or_with_the_user(
         folder.chmod(0o700)  # where root's server, which runs as another user, can't enter
         closed = [data_dir(package) for package in packages]
         if IS_ROOT:
-            assert all(re.fullmatch("/var/lib/localidades-api-[0-9a-f]{12}", str(found)) for found in closed)
+            assert all(re.fullmatch("/var/lib/localidades-api-[0-9a-f]{12}", str(folder)) for folder in closed)
             assert closed[0] != closed[1]
         else:
             assert closed == [folder / "one" / ".data", folder / "other" / ".data"]

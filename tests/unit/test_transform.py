@@ -80,7 +80,7 @@ def test_position_in_degrees_minutes_and_seconds_is_read_or_its_row_rejected() -
     rows = [("01", "A", "001", "A", f"{number:04d}", "A", *point) for number, point in enumerate(points, 1)]
     bad = ("01", "A", "001", "A", "0021", "A", "to the west", "21°52'47\"N")
     catalogue = read_lines(lines_of([*rows, bad], CENSUS))
-    assert {(one.latitud, one.longitud) for one in catalogue.localities} == {(21.879823, -102.296047)}
+    assert {(locality.latitud, locality.longitud) for locality in catalogue.localities} == {(21.879823, -102.296047)}
     assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
 
 

@@ -145,12 +145,6 @@ async def test_responses_to_failures_equal_the_golden_file(database: str, seeded
     assert_contract("failures", sections)
 
 
-@pytest.mark.parametrize("query", ["?", "?&", "?page=%31&", "?%70age=01", "?release=2020-01&page=1"])
-async def test_spellings_of_the_first_page_are_equivalent(client: httpx.AsyncClient, query: str) -> None:
-    answer, plain = await client.get(LOCALIDADES + query), await client.get(LOCALIDADES)
-    assert (answer.status_code, answer.headers["etag"], answer.content) == (200, plain.headers["etag"], plain.content)
-
-
 NO_PLAIN_NAME = "(a name that is not plain ASCII)"
 
 

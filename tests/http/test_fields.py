@@ -23,22 +23,6 @@ async def test_list_with_any_fields_matches_the_records(client: httpx.AsyncClien
         assert [list(record) for record in answer.json()["results"]] == [chosen] * len(whole)
 
 
-@pytest.mark.parametrize("query", ["estado_id=1", "search=los", "sort=-nombre", "page=2&page_size=7", "clave=9999"])
-async def test_fields_do_not_change_which_records_are_listed(client: httpx.AsyncClient, query: str) -> None:
-    plain = (await client.get(f"{LOCALIDADES}?{query}")).json()
-    answer = await client.get(f"{LOCALIDADES}?{query}&fields=nombre,municipio_id,id")
-    records = [{name: record[name] for name in ("id", "municipio_id", "nombre")} for record in plain["results"]]
-    assert answer.json() == {**plain, "results": records}
-
-
-async def test_record_has_the_requested_fields(client: httpx.AsyncClient) -> None:
-    whole = (await client.get(f"{LOCALIDADES}10010001/")).json()
-    for chosen in (["poblacion"], ["nombre", "latitud", "viviendas"], COLUMNS):
-        answer = await client.get(f"{LOCALIDADES}10010001/", params={"fields": ",".join(reversed(chosen))})
-        assert list(answer.json().items()) == [(name, whole[name]) for name in chosen]
-    assert (await client.get(f"{LOCALIDADES}10019999/?fields=nombre")).status_code == 404
-
-
 @pytest.mark.parametrize(
     ("fields", "meant"),
     [("id,CVEGEO", "cvegeo"), ("id, nombre", "nombre"), ("", None), ("id,", None), ("folded", None)],

@@ -109,7 +109,5 @@ async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx
 async def test_preview_refuses_what_a_match_refuses(client: httpx.AsyncClient) -> None:
     assert (await post(client, "nombre\nA\n", "text/html")).status_code == 415
     assert (await post(client, "nombre\nA\n", CSV, "format=csv")).status_code == 422
-    assert (await post(client, "nombre\nA\n", CSV, "sheet=A")).json()["type"] == "/problems#unreadable-body"
-    assert (await post(client, b"PK\x03\x04", XLSX)).json()["detail"].startswith("The workbook can't be read")
     wide = await post(client, ",".join(f"c{number}" for number in range(101)) + "\n")
     assert len(wide.json()["columns"]) == 100

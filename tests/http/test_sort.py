@@ -157,16 +157,6 @@ async def test_relevance_without_a_search_is_population(client: httpx.AsyncClien
     assert by_relevance == by_population
 
 
-def test_names_are_sorted_as_spanish_readers_expect() -> None:
-    at = {int(place.cvegeo): place.nombre for place in PLACES}
-    names = list(dict.fromkeys(at[key] for key in ordered("nombre")))
-    assert [name for name in names if name.startswith(("Pe", "PE"))] == [
-        "Pen", "Pena", "Penón", "Penzacola", "Peña", "Peñasco", "PEÑÓN", "Peñón", "Peo",
-    ]  # fmt: skip
-    assert names[:2] == ["10 de Abril", "2 de Abril"]
-    assert names[-2:] == ["Zúñiga", "Zurupio"]
-
-
 async def test_html_page_shows_what_it_is_sorted_by_and_links_to_other_orders(client: httpx.AsyncClient) -> None:
     asked = f"{LOCALIDADES}?estado_id=2&sort=-poblacion&page_size=20&page=2"
     page = Page.of(await client.get(asked, headers=BROWSER))

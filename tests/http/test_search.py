@@ -68,15 +68,6 @@ async def suggest(client: httpx.AsyncClient, q: str, **parameters: str) -> list[
     return results
 
 
-async def test_search_by_key_equals_the_page_from_postgres(places_client: httpx.AsyncClient) -> None:
-    for place in PLACES:
-        by_filter, by_search = [
-            (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
-        ]
-        assert by_search == by_filter
-        assert place.nombre in by_filter.decode()
-
-
 async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_client: httpx.AsyncClient) -> None:
     for words, within, first in (
         ("guadalajara", {"estado_id": "10"}, 100200035), ("tonalla", {"municipio_id": TONALA}, 141010001),

@@ -134,11 +134,6 @@ def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
     assert opened(workbook_of(*[title] * 20, HEADER, PLACE), header_row=21).header_row == 21
 
 
-def test_row_has_the_number_that_excel_shows() -> None:
-    title = sheet_of(cells("Visitas", row=2), cells(*HEADER, row=5), cells(*PLACE, row=9), cells(*PLACE, row=12))
-    assert [row.number for row in opened(title)] == [9, 12]
-
-
 def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
     def merge(book: openpyxl.Workbook) -> None:
         for reference in ("A2:A3", "B2:B3", "C5:C6", "A7:C7"):

@@ -3,9 +3,8 @@
 import gc
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 
 import httpx
@@ -15,9 +14,11 @@ from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 from playwright.async_api import Browser
 
+from benchmarks.names import places_of, read_catalogue
 from localidades_api.database.embedded_postgres import run_embedded
 from localidades_api.database.embedded_postgres.binaries import find_binaries, make_reachable
 from localidades_api.database.embedded_postgres.data_directory import choose_account
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched
@@ -25,7 +26,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places
 from tests.support.golden import Golden
 from tests.support.machine import reachable_folder
-from tests.support.names import open_index
+from tests.support.names import HIDALGO, open_index
 from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database, template
 from tests.support.servers import Installation
@@ -146,15 +147,6 @@ def seeded(server: str, migrated: str, small_catalogue: Path) -> str:
 
 
 @pytest.fixture
-def reader(server: str) -> Iterator[str]:
-    """Yield a role without rights; its grants go with the test's database."""
-    name = f"reader_{time.time_ns()}"  # roles belong to the server
-    execute(server, f"CREATE ROLE {name} LOGIN")
-    yield name
-    execute(server, f"DROP ROLE {name}")
-
-
-@pytest.fixture
 def empty_database(server: str) -> Iterator[str]:
     """Yield a database without tables."""
     with new_database(server) as url:
@@ -221,6 +213,14 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
     opened = open_index(tmp_path_factory.mktemp("names"))
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def hidalgo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Yield the index of the names of INEGI's file of Hidalgo."""
+    build_index(folder := tmp_path_factory.mktemp("hidalgo") / "names", places_of(read_catalogue(HIDALGO), None), ())
+    with closing(NameIndex(folder)) as index:
+        yield index
 
 
 @pytest.fixture(scope="session")

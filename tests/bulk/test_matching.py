@@ -326,12 +326,6 @@ def test_row_of_no_place_may_say_so_in_the_column_of_an_area(index: NameIndex, c
     assert (found["outcome"], found["problem"][: len(problem)]) == ("none", problem)
 
 
-@pytest.mark.parametrize("cells", ["20.7 -105.2 5 4,", ",20.7 -105.2", "20.7 Norte,105.2 Oeste"])
-def test_both_degrees_may_be_in_one_cell(cells: str) -> None:
-    (row,) = rows_in(f"nombre,lat,lon\nIxtapa,{cells}\n".encode())
-    assert (row.cells["latitud"], row.cells["longitud"], row.note) == (20.7, -105.2, None)
-
-
 def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
     found = answer(index, "cvegeo,nombre,lat,lon\n27004,Guadalajara,x,y\n")
     assert found["problem"] == (

@@ -3,47 +3,34 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.names import places_of, read_catalogue
 from localidades_api.bulk.answers import answer_sample
 from localidades_api.bulk.columns import name_columns
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.roles import POINTS
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, open_rows
 from tests.support.workbooks import workbook_of
 
 Table = Sequence[Sequence[str]]
-HIDALGO = Path(__file__).parents[1] / "data" / "ageeml_2024-10_hidalgo.zip"
 PEOPLE = ("Juan Pérez López", "María Hernández", "José García", "Ana Cruz", "Rosa Mendoza", "Pedro Flores")
-
-
-@pytest.fixture(scope="module")
-def hidalgo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    folder = tmp_path_factory.mktemp("hidalgo") / "names"
-    build_index(folder, places_of(read_catalogue(HIDALGO), None), ())
-    opened = NameIndex(folder)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")
 def places(hidalgo: NameIndex) -> Table:
     """Return the name, the municipio, the latitude and the longitude of places."""
     areas = hidalgo.areas.municipios
-    found = [(hidalgo.place(row), name) for id_, name in areas.items() for row in hidalgo.layout.block(id_)[1]]
-    chosen = Random(74).sample(found, 120)  # noqa: S311  # as in other tests
-    return [(one.nombre, name, f"{one.latitud:.5f}", f"{one.longitud:.5f}") for one, name in chosen]
+    places = [(hidalgo.place(row), name) for id_, name in areas.items() for row in hidalgo.layout.block(id_)[1]]
+    chosen = Random(74).sample(places, 120)  # noqa: S311  # as in other tests
+    return [(place.nombre, name, f"{place.latitud:.5f}", f"{place.longitud:.5f}") for place, name in chosen]
 
 
 def read(index: NameIndex, header: Sequence[str], rows: Table, media_type: MediaType = CSV, **options: Any) -> Any:  # noqa: ANN401
@@ -58,10 +45,10 @@ def read(index: NameIndex, header: Sequence[str], rows: Table, media_type: Media
         data = workbook_of(header, *rows)
     reader = open_rows(data, media_type, answer=partial(answer_sample, index), **options)
     first = [row for row, _ in zip(reader, range(5), strict=False)]
-    found = reader.describe(first)
+    table = reader.describe(first)
     if isinstance(reader, TableReader):
-        assert found["roles"] == name_columns(reader.assignment, header)
-    return found["kind"], found["roles"], [(one["column"], one["role"]) for one in found["unused"]]
+        assert table["roles"] == name_columns(reader.assignment, header)
+    return table["kind"], table["roles"], [(column["column"], column["role"]) for column in table["unused"]]
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
@@ -73,8 +60,8 @@ def test_cells_that_are_places_name_their_column(
     hidalgo: NameIndex, places: Table, header: str, media_type: MediaType
 ) -> None:
     rows = [(f"A{number}", name, municipio) for number, (name, municipio, *_) in enumerate(places)]
-    found = read(hidalgo, ("Folio", header, "Municipio"), rows, media_type)
-    assert found == ("localidad", {"nombre": header, "municipio": "Municipio"}, [])
+    read_as = read(hidalgo, ("Folio", header, "Municipio"), rows, media_type)
+    assert read_as == ("localidad", {"nombre": header, "municipio": "Municipio"}, [])
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, XLSX])
@@ -150,9 +137,9 @@ def test_half_of_the_cells_must_be_places_unless_the_header_says_so(
 def test_sheet_that_begins_with_a_place_has_no_header(hidalgo: NameIndex) -> None:
     """By the cells below it, the first row could be the header of estados."""
     data = workbook_of(("Pachuca de Soto", "Hgo."), ("Tulancingo", "Hgo."), ("Actopan", "Hgo."))
-    found = [row.cells for row in open_rows(data, XLSX, answer=partial(answer_sample, hidalgo))]
-    assert found[0] == {"nombre": "Pachuca de Soto", "estado": "Hgo."}
-    assert len(found) == 3
+    cells = [row.cells for row in open_rows(data, XLSX, answer=partial(answer_sample, hidalgo))]
+    assert cells[0] == {"nombre": "Pachuca de Soto", "estado": "Hgo."}
+    assert len(cells) == 3
 
 
 def test_only_the_first_rows_count(hidalgo: NameIndex, places: Table) -> None:
@@ -178,8 +165,8 @@ def test_degrees_name_their_columns(hidalgo: NameIndex, places: Table, header: s
 def test_keys_name_their_column(hidalgo: NameIndex, media_type: MediaType) -> None:
     keys = [f"{hidalgo.place(row).id:09d}" for id_ in hidalgo.areas.municipios for row in hidalgo.layout.block(id_)[1]]
     rows = [(key, f"2026{at % 12 + 1:02}01", PEOPLE[at % len(PEOPLE)]) for at, key in enumerate(keys[:60])]
-    found = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)
-    assert found == ("localidad", {"cvegeo": "Código de la comunidad"}, [])
+    read_as = read(hidalgo, ("Código de la comunidad", "Fecha", "Responsable"), rows, media_type)
+    assert read_as == ("localidad", {"cvegeo": "Código de la comunidad"}, [])
 
 
 def test_list_beside_another_with_the_same_headers_is_read(hidalgo: NameIndex, places: Table) -> None:

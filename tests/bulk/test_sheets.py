@@ -134,11 +134,6 @@ def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
     assert opened(workbook_of(*[title] * 20, HEADER, PLACE), header_row=21).header_row == 21
 
 
-def test_row_has_the_number_that_excel_shows() -> None:
-    title = sheet_of(cells("Visitas", row=2), cells(*HEADER, row=5), cells(*PLACE, row=9), cells(*PLACE, row=12))
-    assert [row.number for row in opened(title)] == [9, 12]
-
-
 def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
     def merge(book: openpyxl.Workbook) -> None:
         for reference in ("A2:A3", "B2:B3", "C5:C6", "A7:C7"):
@@ -637,16 +632,6 @@ def test_sheet_without_a_header_is_a_list_of_places(
     assert [row[: len(rows[0])] for row in table] == list(rows)
     outcomes = [row[len(rows[0])] for row in table]
     assert outcomes == ["exact" if any(row) else None for row in rows]
-
-
-def test_columns_of_a_sheet_without_a_header_can_be_named() -> None:
-    places = [row.cells for row in opened(workbook_of(("Localidad",), ("Tequila",)), header_row=0)]
-    assert places == [{"nombre": "Localidad"}, {"nombre": "Tequila"}]
-    many = workbook_of((7, "Tequila", "x", "Jal."))
-    (row,) = opened(many, header_row=0, named={"nombre": "2", "estado": "4"})
-    assert row.cells == {"nombre": "Tequila", "estado": "Jal."}
-    with pytest.raises(UnreadableBodyError, match=r"^The file has 4 columns and no header"):
-        opened(many, header_row=0)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

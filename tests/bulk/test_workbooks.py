@@ -24,7 +24,6 @@ from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.roles import POINTS
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.files.workbook import Workbook, find_sheet
 from localidades_api.html.languages.translators import LANGUAGES, Language
 from tests.support.bulk import answer_all, open_rows, rows_in
 from tests.support.workbooks import SHEET, add_nameless, edited, shared_texts, workbook_of
@@ -56,29 +55,6 @@ def test_texts_numbers_and_empty_cells_are_read() -> None:
     assert [row.number for row in rows_in(data, XLSX)] == [2, 4]
     [row] = rows_in(workbook_of(("Latitud", "Longitud"), (21.5, -102)), XLSX, roles=POINTS)
     assert row.cells == {"latitud": 21.5, "longitud": -102.0}
-
-
-def test_first_visible_sheet_is_read() -> None:
-    def add_sheet(book: openpyxl.Workbook) -> None:
-        book.worksheets[0].sheet_state = "hidden"
-        sheet = book.create_sheet("AGEEML")
-        for row in (("a", "b", "c"), (1,), (None, 2), (1, 2, 3, 4)):
-            sheet.append(row)
-
-    with zipfile.ZipFile(io.BytesIO(workbook_of(("x",), change=add_sheet))) as archive:
-        book = Workbook(archive)
-        assert [*map(list, filter(None, book.rows(find_sheet(book, None))))][1:] == [
-            ["1"], ["", "2"], ["1", "2", "3", "4"],
-        ]  # fmt: skip
-
-
-def test_titles_above_the_header_and_notes_beside_the_table_are_kept_unmatched() -> None:
-    source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1, "nota")))
-    assert [row.sent for row in source] == [["A", "1"]]
-    found = values(answered(source))
-    assert found[0][0] == "Visitas 2024"
-    assert found[3] == ["Localidad", "n", None, *ANSWERED]
-    assert found[4][:5] == ["A", 1, "nota", "exact", "010010001"]
 
 
 def test_answer_keeps_columns_formats_and_sheets_and_stores_keys_as_text() -> None:

@@ -1,9 +1,7 @@
 """Writes outlines as INEGI publishes them, shapefiles in a zip and GeoJSON, and imports them."""
 
-import io
 import json
 import struct
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -37,7 +35,7 @@ def shapefile(
 ) -> dict[str, bytes]:
     """Return the files of a shapefile by name; one without rings is a null shape. Kind 15 has heights, of zero."""
     shapes = [_shape(rings, kind) if rings else struct.pack("<i", 0) for _, rings in outlines.values()]
-    records = b"".join(struct.pack(">2i", at, len(one) // 2) + one for at, one in enumerate(shapes, 1))
+    records = b"".join(struct.pack(">2i", at, len(shape) // 2) + shape for at, shape in enumerate(shapes, 1))
     fields = (("CVEGEO", 5), ("NOMGEO", 80))
     described = b"".join(struct.pack("<11sc4xB15x", name.encode(), b"C", width) for name, width in fields)
     head = struct.pack("<4sIHH20x", b"\x03", len(outlines), 33 + len(described), 86)
@@ -66,14 +64,6 @@ def geojson(outlines: Outlines = OUTLINES, name: str = "nom_agem", crs: str = "E
         for key, (nombre, rings) in outlines.items()
     ]
     return json.dumps({"type": "FeatureCollection", "features": features}).encode()
-
-
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return file.getvalue()
 
 
 def write(folder: Path, content: bytes, name: str = "mg.zip") -> Path:

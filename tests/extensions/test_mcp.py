@@ -21,10 +21,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("get_locality", {"id": "999999999"}, "Neither this release nor an earlier one has this key."),
     ("get_locality", {}, "Missing: id."),
     ("list_changes", {"name": "2020-01", "since": "2018/09"}, "The name of a release has up to 64 letters"),
-    ("match_localities", {"kind": "localidad"}, "Missing: rows."),
     ("match_localities", {"rows": "Guadalajara"}, "rows"),
     ("list_nearest_localities", {"lat": 91, "lon": 0}, "less than or equal to 90"),
-    ("suggest_localities", {"q": "a", "limit": 1000}, "less than or equal to 20"),
     ("suggest_localities", {"q": "a", "nothing": 1}, "Unknown parameter"),
     ("get_municipality_at_point", {"lat": 21, "lon": -102}, "outlines"),
 ]
@@ -60,17 +58,12 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
 async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
     async with assistant(live_server) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert {name: list(tool.input_schema["properties"]) for name, tool in tools.items()} == {
-            "match_localities": ["rows", "release", "kind", "fields"],
-            "suggest_localities": ["q", "release", "kind", "limit", "estado_id", "municipio_id"],
-            "get_locality": ["id", "release"],
-            "get_municipality": ["id", "release"],
-            "get_state": ["id", "release"],
-            "list_nearest_localities": ["lat", "lon", "release", "limit"],
-            "get_municipality_at_point": ["lat", "lon", "release"],
-            "list_releases": ["page"],
-            "list_changes": ["name", "since", "page", "change", "estado_id"],
-        }
+        assert tools.keys() == {
+            "match_localities", "suggest_localities", "get_locality", "get_municipality", "get_state",
+            "list_nearest_localities", "get_municipality_at_point", "list_releases", "list_changes",
+        }  # fmt: skip
+        assert [*tools["match_localities"].input_schema["properties"]] == ["rows", "release", "kind", "fields"]
+        assert [*tools["list_releases"].input_schema["properties"]] == ["page"]
         assert tools["match_localities"].input_schema["required"] == ["rows"]
         assert tools["list_changes"].input_schema["required"] == ["name", "since"]
         assert "#/components" not in str([tool.input_schema for tool in tools.values()])
@@ -84,8 +77,8 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
         assert (first["outcome"], first["cvegeo"], first["poblacion"]) == ("exact", "010010001", 863893)
         assert (second["outcome"], second["cvegeo"]) == ("none", None)
 
-        found = await call(client, "suggest_localities", q="aguas", kind="estado,localidad", limit=3)
-        assert [place["cvegeo"] for place in found["results"]][:2] == ["01", "010010001"]
+        suggested = await call(client, "suggest_localities", q="aguas", kind="estado,localidad", limit=3)
+        assert [place["cvegeo"] for place in suggested["results"]][:2] == ["01", "010010001"]
 
         locality = await call(client, "get_locality", id="010010001")  # with its zero
         assert (locality["cvegeo"], locality["estado"]["nombre"]) == ("010010001", "Aguascalientes")
@@ -110,7 +103,7 @@ async def test_changes_withdrawn_keys_and_the_municipio_of_a_point_are_told(
         async with assistant(live.base) as client:
             [municipio] = (await call(client, "get_municipality_at_point", lat=21.88, lon=-102.3))["results"]
             assert (municipio["cvegeo"], municipio["in_release"]) == ("01001", True)
-            listed = [one["release"] for one in (await call(client, "list_releases"))["results"]]
+            listed = [release["release"] for release in (await call(client, "list_releases"))["results"]]
             assert listed == ["2019-01", "2020-01", "2021-01"]
             between = {"name": "2021-01", "since": "2020-01"}
             last = await call(client, "list_changes", **between)

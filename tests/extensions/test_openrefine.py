@@ -1,23 +1,18 @@
 """OpenRefine reconciles a table against the running service and extends it."""
 
-import csv
 import json
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.application import import_file
 from tests.support.machine import free_port
-from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import ROOT, serving
 
 PROGRAM = shutil.which("openrefine")  # Debian's package
 pytestmark = [
@@ -96,7 +91,7 @@ def reconciled(
         "mode": "standard-service",
         "service": service,
         **spaces,
-        "type": next(one for one in manifest["defaultTypes"] if one["id"] == "localidad"),
+        "type": next(kind for kind in manifest["defaultTypes"] if kind["id"] == "localidad"),
         "autoMatch": True,
         "columnDetails": [{"column": name, "property": {"id": name, "name": name}} for name in ("municipio", "estado")],
         "limit": 0,
@@ -117,23 +112,3 @@ def test_openrefine_matches_names_and_fetches_columns(openrefine: httpx.Client, 
     assert [row["key"] for row in rows] == [row[3] for row in TABLE]
     fetched = {(row["Latitud"], row["Municipio"]) for row in rows if row["key"] == "010010004"}
     assert fetched == {("21.880833", "Municipio 001")}
-
-
-def test_openrefine_finds_the_keys_of_hundreds_of_dirty_names(
-    openrefine: httpx.Client, real_catalogues: Path, server: str, migrated: str
-) -> None:
-    with (ROOT / "tests" / "data" / "dirty_names.tsv").open(encoding="utf-8") as lines:
-        dirty = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    table = [tuple(row[name] for name in HEAD) for row in dirty[::2]]
-    with new_database(server, migrated) as url:
-        for release in ("2012-06", "2018-09"):
-            import_file(url, real_catalogues / f"catun_localidad_{release}.zip")
-        with serving(url, LOCALIDADES_DATABASE_TIMEOUT="60") as live:  # the first request waits for the index
-            rows = reconciled(openrefine, f"{live.base}/api/census/reconcile/", table, "poblacion", "cvegeo")
-    matched = [row for row in rows if row["key"]]
-    assert len(rows) == 871
-    # Three in four are certain, nearly all of them correct (docs/decisions/certainty.md).
-    assert len(matched) >= 0.72 * len(rows)
-    assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.995 * len(matched)
-    assert [row["Clave INEGI (CVEGEO)"] for row in matched] == [row["key"] for row in matched]
-    assert sum(bool(row["Población"]) for row in matched) > 100

@@ -24,15 +24,7 @@ from localidades_api.errors import UnavailableError
 from localidades_api.extensions.outlines.queries import get_edition, list_outlines
 from localidades_api.extensions.outlines.router import answer_outlines_as_wscatgeo
 from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
-from tests.extensions.outline_files import (
-    OUTLINES,
-    geojson,
-    import_outlines_into,
-    remove_outlines_from,
-    square,
-    write,
-    zipped,
-)
+from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, remove_outlines_from, square, write
 from tests.support.application import await_answer, client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
@@ -42,6 +34,7 @@ from tests.support.postgres import new_database, run_sql
 from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ROOT, await_names, serving
+from tests.support.workbooks import zip_of
 
 CENSUS = "/api/census"
 AT = f"{CENSUS}/municipios/at/"
@@ -72,7 +65,7 @@ async def get(client: httpx.AsyncClient, path: str, **parameters: Any) -> Any:  
 
 
 async def located(client: httpx.AsyncClient, lat: float, lon: float) -> list[str]:
-    return [one["cvegeo"] for one in (await get(client, AT, lat=lat, lon=lon))["results"]]
+    return [municipio["cvegeo"] for municipio in (await get(client, AT, lat=lat, lon=lon))["results"]]
 
 
 async def send_table(client: httpx.AsyncClient, path: str, table: str, **parameters: str) -> httpx.Response:
@@ -84,12 +77,12 @@ async def send_table(client: httpx.AsyncClient, path: str, table: str, **paramet
 async def test_answer_has_the_municipio_its_estado_and_the_edition(outlined: httpx.AsyncClient) -> None:
     estado = {"id": 1, "clave": "01", "nombre": "Aguascalientes", "abreviatura": "Ags."}
     shared = {"estado": estado, "edition": "2025"}
-    for lat, lon, one in (
+    for lat, lon, municipio in (
         (21.3, -102.9, {"id": 1001, "cvegeo": "01001", "nombre": "Municipio 001", "in_release": True}),
         (21.5, -102.5, {"id": 1003, "cvegeo": "01003", "nombre": "Enclave", "in_release": False}),
     ):
         reach = {"edition": "2025", "municipios": 4, "estados": [1, 2]}
-        assert await get(outlined, AT, lat=lat, lon=lon) == {"results": [one | shared], "outlines": reach}
+        assert await get(outlined, AT, lat=lat, lon=lon) == {"results": [municipio | shared], "outlines": reach}
 
 
 async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.AsyncClient) -> None:
@@ -101,7 +94,7 @@ async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.Asyn
     assert {point: await located(outlined, *point) for point in expected} == expected
     rows = {"rows": [{"lat": lat, "lon": lon} for lat, lon in expected]}
     many = (await outlined.post(AT, json=rows)).json()["results"]
-    assert [[one["cvegeo"] for one in row["results"]] for row in many] == [*expected.values()]
+    assert [[municipio["cvegeo"] for municipio in row["results"]] for row in many] == [*expected.values()]
     tags = [(await outlined.get(AT, params={"lat": lat, "lon": lon})).headers["etag"] for lat, lon in expected]
     assert len({*tags}) == len({*map(str, expected.values())})  # one for each municipio, and one for none
 
@@ -124,9 +117,9 @@ async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str
     ("lat", "lon"), [("21.3", "102.9"), ("-102.9", "21.3"), ("21°18'00\"N", "102°54'00\"W"), ("21.3, -102.9", "")]
 )
 async def test_point_is_read_as_in_rows(outlined: httpx.AsyncClient, lat: str, lon: str) -> None:
-    assert [one["id"] for one in (await get(outlined, AT, lat=lat, lon=lon))["results"]] == [1001]
+    assert [municipio["id"] for municipio in (await get(outlined, AT, lat=lat, lon=lon))["results"]] == [1001]
     if not lon:
-        assert [one["id"] for one in (await get(outlined, AT, lat=lat))["results"]] == [1001]
+        assert [municipio["id"] for municipio in (await get(outlined, AT, lat=lat))["results"]] == [1001]
     page = (await outlined.get(AT, params={"lat": lat, "lon": lon, "format": "api"})).text
     assert 'value="21.3"' in page
     assert 'value="-102.9"' in page
@@ -178,13 +171,6 @@ async def test_row_is_told_whether_its_own_municipio_is_that_of_its_point(outlin
     assert all(row["agrees"] is None for row in results if row["problem"])
 
 
-async def test_rows_are_answered_in_order_and_a_bad_one_alone(outlined: httpx.AsyncClient) -> None:
-    rows = [{"lat": 21.3, "lon": -102.9}, {"lat": "x", "lon": 1}, {"lat": 0, "lon": 0}, {"lat": 21.5, "lon": -101.5}]
-    answer = (await outlined.post(AT, json={"rows": rows})).json()["results"]
-    assert [[one["cvegeo"] for one in row["results"]] for row in answer] == [["01001"], [], [], ["01002"]]
-    assert [row["problem"] and "latitud" in row["problem"] for row in answer] == [None, True, None, None]
-
-
 async def test_table_has_columns_in_the_language(outlined: httpx.AsyncClient) -> None:
     for lang, expected in (
         ("en", "at_cvegeo,at_municipio,at_estado,at_agrees,at_problem 01002,Municipio 002,Aguascalientes,FALSE,"),
@@ -202,7 +188,7 @@ async def test_match_uses_the_municipio_of_a_point(server: str, migrated: str, t
     ]
     outlines = {"01002": ("Asientos", [square(-103, 20.901, 1)]), "01003": ("Calvillo", [square(-102, 20.901, 1)])}
     asked = [(municipio, lat) for lat in (21.9, 21.905) for municipio in ("", "Asientos", "Calvillo")]
-    rows = [{"nombre": "La Estación", "municipio": one, "lat": lat, "lon": -102.003} for one, lat in asked]
+    rows = [{"nombre": "La Estación", "municipio": name, "lat": lat, "lon": -102.003} for name, lat in asked]
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
         async with running_app(url) as app, client_of(app) as client:
@@ -214,14 +200,14 @@ async def test_match_uses_the_municipio_of_a_point(server: str, migrated: str, t
                 return (await match())[0]["cvegeo"] is not None
 
             nothing, first, second = ("ambiguous", None), ("exact", "010020012"), ("exact", "010030012")
-            assert [(one["outcome"], one["cvegeo"]) for one in await match()] == [nothing, first, second] * 2
+            assert [(result["outcome"], result["cvegeo"]) for result in await match()] == [nothing, first, second] * 2
             await import_outlines_into(url, write(tmp_path, geojson(outlines), "mgem.json"))
             await eventually_async(chooses)
             answers = await match()  # the first three points are in the first municipio, the others in none
-            found = [(one["outcome"], one["cvegeo"]) for one in answers]
-            assert found == [first, first, nothing, nothing, first, second]
+            decided = [(result["outcome"], result["cvegeo"]) for result in answers]
+            assert decided == [first, first, nothing, nothing, first, second]
             fault = {"code": "point", "given": "Asientos, Aguascalientes", "found": "", "penalty": 0}
-            assert [one["faults"] for one in answers] == [[], [], [fault], [], [], []]
+            assert [result["faults"] for result in answers] == [[], [], [fault], [], [], []]
             [likeliest, *_] = answers[2]["candidates"]
             assert (likeliest["cvegeo"], likeliest["faults"]) == ("010030012", [fault])
             table = "nombre,municipio,lat,lon\nLa Estación,Calvillo,21.9,-102.003\n"
@@ -233,8 +219,8 @@ async def test_match_uses_the_municipio_of_a_point(server: str, migrated: str, t
             )
             for edition, known in (("2020", older), ("2026", newer)):  # without its municipio, or that of its point
                 await import_outlines_into(url, write(tmp_path, geojson(known), "mgem.json"), edition)
-                one = (await match())[2]
-                assert (one["outcome"], one["cvegeo"], one["faults"]) == (*second, [])
+                result = (await match())[2]
+                assert (result["outcome"], result["cvegeo"], result["faults"]) == (*second, [])
 
 
 @pytest.mark.parametrize("path", [AT, f"{LOCALIDADES}match/"])
@@ -319,7 +305,7 @@ async def test_outlines_are_read_and_compressed_once_an_edition(
                 for path, tag in zip(paths, tags[-len(paths) :], strict=True):
                     answer = await client.get(path, headers={**headers, "If-None-Match": tag})
                     assert (answer.status_code, answer.headers["etag"], answer.content) == (304, tag, b"")
-            assert sum("geometry" in one for one in statements) == len(paths)
+            assert sum("geometry" in statement for statement in statements) == len(paths)
         assert len({*tags}) == 2 * len(paths)
 
 
@@ -389,7 +375,9 @@ async def test_outlines_as_wscatgeo_answers_them(outlined: httpx.AsyncClient) ->
 async def test_ogc_shows_outlines_where_there_are_any_else_points(outlined: httpx.AsyncClient) -> None:
     for name, ids in (("estados", {1, 2}), ("municipios", {1001, 1002, 2001})):
         features = (await get(outlined, ITEMS.format(name), limit=99))["features"]
-        assert {one["id"] for one in features if one["geometry"] and one["geometry"]["type"] == "MultiPolygon"} == ids
+        assert {
+            area["id"] for area in features if area["geometry"] and area["geometry"]["type"] == "MultiPolygon"
+        } == ids
         assert len(features) > len(ids)
     single = await get(outlined, f"{ITEMS.format('municipios')}/1002")
     assert single["geometry"]["coordinates"] == [[[list(point) for point in square(-102, 21, 1)]]]
@@ -427,8 +415,8 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
             return await client.get(path, headers={"If-None-Match": etag})
 
         async def pages() -> list[tuple[str, str]]:
-            found = [await client.get(path, headers=BROWSER) for path in PAGES]
-            return [(page.text, page.headers["etag"]) for page in found]
+            answers = [await client.get(path, headers=BROWSER) for path in PAGES]
+            return [(answer.text, answer.headers["etag"]) for answer in answers]
 
         async def show_outlines() -> bool:  # although the response cache held them without
             return all(sign in text for sign, (text, _) in zip(PAGES.values(), await pages(), strict=True))
@@ -462,7 +450,7 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
         for target in ("", "10010001/", "nearest/?lat=21&lon=-102", "?search=ninguno"):
             assert (await outlined.get(f"{LOCALIDADES}{target}")).status_code == 200
     assert statements
-    assert not [one for one in statements if "outline" in one]
+    assert not [statement for statement in statements if "outline" in statement]
 
 
 @pytest.mark.tail
@@ -472,8 +460,8 @@ def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) 
     rings = {f"{at:02}": square(-103.5 + at / 2, 26 if at > 1 else 21, 1) for at in range(1, 33)}
     outlines = {f"{key}001": ("Aguascalientes", [ring]) for key, ring in rings.items()}
     outlines["01005"] = ("Jesús María", [square(-102, 21, 1)])
-    answers = {key: geojson({id_: one for id_, one in outlines.items() if id_[:2] == key}) for key in rings}
-    write(tmp_path, zipped({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
+    answers = {key: geojson({id_: outline for id_, outline in outlines.items() if id_[:2] == key}) for key in rings}
+    write(tmp_path, zip_of({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
     [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
     write(tmp_path, shops.encode(), "shops.csv")
     commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -564,5 +552,5 @@ async def test_points_lie_where_shapely_says(seeded_database: str, real_outlines
         assert [await located(client, float(row["latitud"]), float(row["longitud"])) for row in rows] == expected
         lines = (await send_table(client, AT, text, format="ndjson")).text.splitlines()
         answers = [json.loads(line) for line in lines]
-        assert [[one["cvegeo"] for one in answer["results"]] for answer in answers] == expected
+        assert [[municipio["cvegeo"] for municipio in answer["results"]] for answer in answers] == expected
         assert [answer["agrees"] for answer in answers].count(False) == 0

@@ -20,18 +20,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.extensions.outlines import files
 from localidades_api.extensions.outlines.files import UNITS, read_outlines
 from localidades_api.extensions.outlines.geometry import area, dissolve, nest, write_geometry
-from tests.extensions.outline_files import (
-    GRS_80,
-    HOLE,
-    OUTLINES,
-    Outlines,
-    Ring,
-    geojson,
-    shapefile,
-    square,
-    write,
-    zipped,
-)
+from tests.extensions.outline_files import GRS_80, HOLE, OUTLINES, Outlines, Ring, geojson, shapefile, square, write
 from tests.support.application import database_with
 from tests.support.catalogue import Place
 from tests.support.commands import assert_error, invoke
@@ -39,6 +28,7 @@ from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import execute
 from tests.support.refusals import MEGABYTE, refusal
 from tests.support.wire import serving
+from tests.support.workbooks import zip_of
 
 LAMBERT = f"""PROJCS["x",{GRS_80},PROJECTION["Lambert_Conformal_Conic"],PARAMETER["False_Easting",2500000.0],
 PARAMETER["False_Northing",0.0],PARAMETER["Central_Meridian",-102.0],PARAMETER["Standard_Parallel_1",17.5],
@@ -53,22 +43,22 @@ EXPECTED = [(int(key), name, [units(ring) for ring in rings]) for key, (name, ri
 
 
 FORMS = {
-    "zip": ("mg.zip", zipped({f"conjunto_de_datos/{name}": content for name, content in shapefile().items()})),
-    "zip in zip": ("mg.zip", zipped({"mg.zip": zipped({**shapefile(), "00ent.shp": b"", "leeme.txt": b""})})),
-    "the country before an estado": ("mg.zip", zipped({**shapefile(), "01mun.shp": b""})),
-    "heights": ("mg.zip", zipped(shapefile(kind=15))),
-    "UTF-8": ("mg.zip", zipped(shapefile(encoding="utf-8"))),
+    "zip": ("mg.zip", zip_of({f"conjunto_de_datos/{name}": content for name, content in shapefile().items()})),
+    "zip in zip": ("mg.zip", zip_of({"mg.zip": zip_of({**shapefile(), "00ent.shp": b"", "leeme.txt": b""})})),
+    "the country before an estado": ("mg.zip", zip_of({**shapefile(), "01mun.shp": b""})),
+    "heights": ("mg.zip", zip_of(shapefile(kind=15))),
+    "UTF-8": ("mg.zip", zip_of(shapefile(encoding="utf-8"))),
     "GeoJSON": ("mgem.geojson", geojson()),
     "the second version": ("mgem.json", geojson(name="nomgeo")),
-    "several": ("mgem.zip", zipped({f"{key}.json": geojson({key: one}) for key, one in OUTLINES.items()})),
-    "several of the same name": ("mg.zip", zipped({
-        f"{key}.zip": zipped({f"datos/{name}": part for name, part in shapefile({key: one}).items()})
-        for key, one in OUTLINES.items()
+    "several": ("mgem.zip", zip_of({f"{key}.json": geojson({key: outline}) for key, outline in OUTLINES.items()})),
+    "several of the same name": ("mg.zip", zip_of({
+        f"{key}.zip": zip_of({f"datos/{name}": part for name, part in shapefile({key: outline}).items()})
+        for key, outline in OUTLINES.items()
     })),
-    "from a Mac": ("mg.zip", zipped({**shapefile(), **{f"__MACOSX/._{name}": b"Mac OS X" for name in shapefile()}})),
-    "copied by a Mac": ("mg.zip", zipped({**shapefile(), "conjunto_de_datos/._00mun.shp": b"Mac OS X"})),
-    "other case, backslashes": ("mg.ZIP", zipped({f"A\\{name.upper()}": part for name, part in shapefile().items()})),
-    "DOS": ("mg.zip", zipped(shapefile(encoding="cp850"))),
+    "from a Mac": ("mg.zip", zip_of({**shapefile(), **{f"__MACOSX/._{name}": b"Mac OS X" for name in shapefile()}})),
+    "copied by a Mac": ("mg.zip", zip_of({**shapefile(), "conjunto_de_datos/._00mun.shp": b"Mac OS X"})),
+    "other case, backslashes": ("mg.ZIP", zip_of({f"A\\{name.upper()}": part for name, part in shapefile().items()})),
+    "DOS": ("mg.zip", zip_of(shapefile(encoding="cp850"))),
     "byte order mark": ("a.json", b"\xef\xbb\xbf" + geojson()),
     "capitals": ("a.json", geojson().replace(b"cvegeo", b"CVEGEO").replace(b"nom_agem", b"NOMGEO")),
 }  # fmt: skip
@@ -92,62 +82,62 @@ def test_coordinates_of_lamberts_projection_are_those_of_pyproj(tmp_path: Path) 
         (4145261.239450219, 377862.6210530456),
     ]  # fmt: skip
     file = shapefile({"01001": ("A", [[*projected, projected[0]]])}, projection=LAMBERT)
-    [one] = read_outlines(write(tmp_path, zipped(file)))
-    assert one.rings == [units([(-102.3, 21.88), (-117.1, 32.5), (-86.8, 14.6), (-102.3, 21.88)])]
+    [outline] = read_outlines(write(tmp_path, zip_of(file)))
+    assert outline.rings == [units([(-102.3, 21.88), (-117.1, 32.5), (-86.8, 14.6), (-102.3, 21.88)])]
 
 
-def one(
+def single(
     key: str = "01001", name: str = "A", rings: Sequence[Ring] = (HOLE,), kind: int = 5, projection: str = GRS_80
 ) -> bytes:
-    return zipped(shapefile({key: (name, rings)}, kind=kind, projection=projection))
+    return zip_of(shapefile({key: (name, rings)}, kind=kind, projection=projection))
 
 
 def geometry(written: str) -> bytes:
     properties = '{"cvegeo":"01001","nomgeo":"A"}'
-    return zipped({"a.json": f'{{"features":[{{"geometry":{written},"properties":{properties}}}]}}'.encode()})
+    return zip_of({"a.json": f'{{"features":[{{"geometry":{written},"properties":{properties}}}]}}'.encode()})
 
 
 SHORTER = shapefile({"01001": OUTLINES["01001"]})
 REFUSED = {
-    "The file has no outlines": zipped({}),
+    "The file has no outlines": zip_of({}),
     "The zip is damaged": b"PK\x03\x04 and no more",
-    "unpacks to more than 200 times its size": zipped({"a.geojson": bytes(100 * 1024**2)}),
-    "has more than 10,000 files": zipped({f"{at}": b"" for at in range(10_001)}),
-    "has no 00mun.prj, which has its projection": zipped(
+    "unpacks to more than 200 times its size": zip_of({"a.geojson": bytes(100 * 1024**2)}),
+    "has more than 10,000 files": zip_of({f"{at}": b"" for at in range(10_001)}),
+    "has no 00mun.prj, which has its projection": zip_of(
         {name: content for name, content in shapefile().items() if not name.endswith("prj")}
     ),
-    "does not name ITRF2008 or WGS 84": one(projection="GEOGCS[]"),
-    "in the projection mercator": one(projection=LAMBERT.replace("Lambert_Conformal_Conic", "Mercator")),
-    "damaged: download": one(projection=LAMBERT.replace("17.5", "90.0")),
-    "damaged within the outline of '02001'": zipped({**shapefile(), "00mun.shp": shapefile()["00mun.shp"][:-50]}),
-    "damaged within the outline of '01001'": one(rings=[[(float("nan"), 1)] * 4]),
-    "01001 is not in Mexico: are": one(rings=[square(21, -103, 0.5)]),
-    "table is cut off": zipped({**shapefile(), "00mun.dbf": shapefile()["00mun.dbf"][:-50]}),
-    "table lacks CVEGEO or NOMGEO": zipped({**shapefile(), "00mun.dbf": bytes(100)}),
-    "outline of 01001 is empty": one(rings=()),
-    "outline of 01001 has no name": one(name=" "),
-    "shape of 01001 is not a polygon": one(kind=1),
-    "'01' is the key of an estado": one("01"),
-    "'33001' is the key of no municipio": one("33001"),
-    "01001 has a ring that is not closed": one(rings=[HOLE[:-1]]),
-    "in EPSG:6372: use degrees": zipped({"a.geojson": geojson(crs="EPSG:6372")}),
+    "does not name ITRF2008 or WGS 84": single(projection="GEOGCS[]"),
+    "in the projection mercator": single(projection=LAMBERT.replace("Lambert_Conformal_Conic", "Mercator")),
+    "damaged: download": single(projection=LAMBERT.replace("17.5", "90.0")),
+    "damaged within the outline of '02001'": zip_of({**shapefile(), "00mun.shp": shapefile()["00mun.shp"][:-50]}),
+    "damaged within the outline of '01001'": single(rings=[[(float("nan"), 1)] * 4]),
+    "01001 is not in Mexico: are": single(rings=[square(21, -103, 0.5)]),
+    "table is cut off": zip_of({**shapefile(), "00mun.dbf": shapefile()["00mun.dbf"][:-50]}),
+    "table lacks CVEGEO or NOMGEO": zip_of({**shapefile(), "00mun.dbf": bytes(100)}),
+    "outline of 01001 is empty": single(rings=()),
+    "outline of 01001 has no name": single(name=" "),
+    "shape of 01001 is not a polygon": single(kind=1),
+    "'01' is the key of an estado": single("01"),
+    "'33001' is the key of no municipio": single("33001"),
+    "01001 has a ring that is not closed": single(rings=[HOLE[:-1]]),
+    "in EPSG:6372: use degrees": zip_of({"a.geojson": geojson(crs="EPSG:6372")}),
     "shape of 01001 is not a polygon:": geometry('{"type":"Point","coordinates":[1,2]}'),
     "outline of 01001 is empty.": geometry("null"),
-    "'01000' is the key of no municipio": one("01000"),
-    "name of 01001 has broken letters": one(name="Pe?ón"),
-    "name of 01002 has broken letters": zipped({"a.json": geojson({"01002": ("PeÃ±ón", [HOLE])})}),
-    "outline of 01001 has the same ring twice": one(rings=[HOLE, HOLE]),
-    "has more shapes than its table has rows": zipped({**shapefile(), "00mun.dbf": SHORTER["00mun.dbf"]}),
-    "damaged within the outline of '01002'": zipped({**shapefile(), "00mun.shp": SHORTER["00mun.shp"]}),
-    "marks a row as deleted ('01001')": zipped(
+    "'01000' is the key of no municipio": single("01000"),
+    "name of 01001 has broken letters": single(name="Pe?ón"),
+    "name of 01002 has broken letters": zip_of({"a.json": geojson({"01002": ("PeÃ±ón", [HOLE])})}),
+    "outline of 01001 has the same ring twice": single(rings=[HOLE, HOLE]),
+    "has more shapes than its table has rows": zip_of({**shapefile(), "00mun.dbf": SHORTER["00mun.dbf"]}),
+    "damaged within the outline of '01002'": zip_of({**shapefile(), "00mun.shp": SHORTER["00mun.shp"]}),
+    "marks a row as deleted ('01001')": zip_of(
         {**shapefile(), "00mun.dbf": shapefile()["00mun.dbf"].replace(b" 01001", b"*01001")}
     ),
-    "two files that are named 00mun.dbf": zipped({**shapefile(), "00MUN.dbf": b""}),
-    "b.json: The file has two outlines of 01001": zipped(
+    "two files that are named 00mun.dbf": zip_of({**shapefile(), "00MUN.dbf": b""}),
+    "b.json: The file has two outlines of 01001": zip_of(
         {"a.json": geojson(), "b.json": geojson({"01001": OUTLINES["01001"]})}
     ),
-    "b.json: The GeoJSON can't be read": zipped({"a.json": geojson(), "b.json": b'{"result":"404","mensaje":""}'}),
-    "The GeoJSON can't be read": zipped({"a.geojson": b"[1"}),
+    "b.json: The GeoJSON can't be read": zip_of({"a.json": geojson(), "b.json": b'{"result":"404","mensaje":""}'}),
+    "The GeoJSON can't be read": zip_of({"a.geojson": b"[1"}),
     "The GeoJSON can't be read:": geometry(f'{{"type":"Polygon","coordinates":[[["{"1" * 10**6}",1]]]}}'),
 }
 
@@ -177,7 +167,7 @@ def test_part_of_a_shapefile_that_lacks_or_repeats_bytes_costs_no_outline(
     at = int(begin * len(parts[part]))
     parts[part] = parts[part][:at] + parts[part][at : at + length] * times + parts[part][at + length :]
     with TemporaryFile() as file, suppress(*[CatalogueError] * (times != 1)):
-        file.write(zipped(parts))
+        file.write(zip_of(parts))
         file.flush()
         assert len(list(read_outlines(file))) == len(OUTLINES)
 
@@ -193,7 +183,7 @@ def test_every_amount_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def with_part(ending: str, content: bytes) -> bytes:
-    return zipped({**shapefile(), f"00mun.{ending}": content})
+    return zip_of({**shapefile(), f"00mun.{ending}": content})
 
 
 def patched(ending: str, at: int, layout: str, value: int) -> bytes:
@@ -204,12 +194,12 @@ def patched(ending: str, at: int, layout: str, value: int) -> bytes:
 
 def dense(start: str, repeated: str) -> bytes:
     text = start + repeated * (60 * MEGABYTE // len(repeated))
-    return zipped({"a.json": text.encode()})
+    return zip_of({"a.json": text.encode()})
 
 
 SHAPES = shapefile()["00mun.shp"][100:]
 MANY = [square(-100 + at / 1e3, 20, 1e-4) for at in range(10_001)]
-FULL = zipped({f"{at}.shp": b"" for at in range(1000)})
+FULL = zip_of({f"{at}.shp": b"" for at in range(1000)})
 HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "vertices inflated": ("more than 8,000,000 vertices", lambda: patched("shp", 148, "<i", 2**31 - 1)),
     "vertices below zero": ("damaged", lambda: patched("shp", 148, "<i", -1)),
@@ -217,12 +207,12 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "parts below zero": ("damaged", lambda: patched("shp", 144, "<i", -1)),
     "shape that leads back": ("damaged", lambda: patched("shp", 104, ">i", -54)),
     "shapes repeated": ("more shapes than its table", lambda: with_part("shp", bytes(100) + SHAPES * 100_000)),
-    "many rings": ("more than 10,000 rings", lambda: one(rings=MANY)),
+    "many rings": ("more than 10,000 rings", lambda: single(rings=MANY)),
     "rows inflated": ("more than 31,968 rows", lambda: patched("dbf", 4, "<I", 2**32 - 1)),
     "rows without a size": ("damaged", lambda: patched("dbf", 10, "<H", 0)),
     "projection inflated": ("does not name ITRF2008", lambda: with_part("prj", b" " * 4096 + GRS_80.encode())),
-    "zips nested": ("The file has no outlines", lambda: zipped({"a.zip": zipped({"b.zip": zipped(shapefile())})})),
-    "zips repeated": ("more than 10,000 files", lambda: zipped(dict.fromkeys(map("{}.zip".format, range(11)), FULL))),
+    "zips nested": ("The file has no outlines", lambda: zip_of({"a.zip": zip_of({"b.zip": zip_of(shapefile())})})),
+    "zips repeated": ("more than 10,000 files", lambda: zip_of(dict.fromkeys(map("{}.zip".format, range(11)), FULL))),
     "empty objects": ("more than 8,000,000 vertices", lambda: dense('{"features":[', "{},")),
     "empty lists": ("more than 8,000,000 vertices", lambda: dense('{"features":[', "[],")),
     "lists within lists": ("can't be read", lambda: dense('{"features":', "[" + " " * 9)),
@@ -247,17 +237,17 @@ def test_file_that_could_do_harm_is_refused(tmp_path: Path, kind: str) -> None:
 def test_holes_are_found_in_any_order_and_direction() -> None:
     outer, hole, island = units(square(0, 0, 9)), units(square(1, 1, 5)), units(square(2, 2, 1))
     for rings in ([outer, hole, island], [island[::-1], outer[::-1], hole], [hole[::-1], island, outer]):
-        assert sorted(map(len, found := nest(rings))) == [1, 2]
-        assert all(area(ring) > 0 for ring, *_ in found)
-        assert all(area(ring) < 0 for _, *holes in found for ring in holes)
+        assert sorted(map(len, polygons := nest(rings))) == [1, 2]
+        assert all(area(ring) > 0 for ring, *_ in polygons)
+        assert all(area(ring) < 0 for _, *holes in polygons for ring in holes)
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
 def test_outline_of_neighbours_has_their_area_and_none_of_their_borders(cells: set[tuple[int, int]]) -> None:
     polygons = [[units(square(x, y, 1))] for x, y in cells]
-    found = dissolve(polygons)
-    assert sum(area(ring) for polygon in found for ring in polygon) == len(cells) * UNITS**2
-    edges = sum(len(ring) - 1 for polygon in found for ring in polygon)
+    dissolved = dissolve(polygons)
+    assert sum(area(ring) for polygon in dissolved for ring in polygon) == len(cells) * UNITS**2
+    edges = sum(len(ring) - 1 for polygon in dissolved for ring in polygon)
     sides = [(x + dx, y + dy) in cells for x, y in cells for dx, dy in ((0, 1), (1, 0), (0, -1), (-1, 0))]
     assert edges == sides.count(False)
 
@@ -265,8 +255,8 @@ def test_outline_of_neighbours_has_their_area_and_none_of_their_borders(cells: s
 def test_rounding_leaves_a_narrow_slit_open(tmp_path: Path) -> None:
     slit = [(-102.49999998, 22), (-102.5, 21.5), (-102.50000002, 22)]  # four millimetres wide
     ring = [(-103, 21), (-102, 21), (-102, 22), *slit, (-103, 22), (-103, 21)]
-    [one] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
-    [[written]] = json.loads(zlib.decompress(write_geometry(nest(one.rings))))["coordinates"]
+    [outline] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
+    [[written]] = json.loads(zlib.decompress(write_geometry(nest(outline.rings))))["coordinates"]
     assert written == [[*point] for point in ring]
 
 
@@ -287,8 +277,8 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
         name = "mg.zip" if content.startswith(b"PK") else "mg.json"
         return importing(seeded_database, write(tmp_path, content, name), edition, *options)
 
-    first = zipped(
-        {**shapefile(), "Aguascalientes.zip": zipped({"01mun.shp": b"", "datos.zip": b""}), "00ent.shp": b""}
+    first = zip_of(
+        {**shapefile(), "Aguascalientes.zip": zip_of({"01mun.shp": b"", "datos.zip": b""}), "00ent.shp": b""}
     )
     assert import_file(first, "2025", "--dry-run").stdout.startswith("Would import edition 2025 in")
     assert imported(seeded_database) == []
@@ -304,17 +294,17 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     assert "has these very outlines already: nothing has changed" in same.stdout
     bow: Ring = [(-102, 21), (-101, 22), (-101, 21), (-102, 22), (-102, 21)]
     sliver: Ring = [(-102, 21), (-101, 21), (-101, 21.0000006), (-101.5, 21.0000004), (-102, 21.0000006), (-102, 21)]
-    second = zipped(shapefile({**OUTLINES, "01002": ("Peñón", [bow]), "01003": ("Enclave", [sliver])}))
-    most = {key: one for key, one in OUTLINES.items() if key != "01003"}
+    second = zip_of(shapefile({**OUTLINES, "01002": ("Peñón", [bow]), "01003": ("Enclave", [sliver])}))
+    most = {key: outline for key, outline in OUTLINES.items() if key != "01003"}
     for content, edition, words in (
         (second, "2025", "Edition 2025 has other outlines already"),
         (second, "año 2025", "An edition's name has up to 64"),
-        (one(rings=()), "2026", "outline of 01001 is empty"),
-        (one(rings=[[(-102, 21)] * 5]), "2026", "01001 has a ring without an area"),
-        (one(rings=[HOLE, [(-102, 21), (-101, 22), (-101.3, 21.7), (-102, 21)]]), "2026", "ring without an area"),
-        (zipped(shapefile(most)), "2026", "The file lacks 1 of the 4 municipios of edition 2025. If"),
+        (single(rings=()), "2026", "outline of 01001 is empty"),
+        (single(rings=[[(-102, 21)] * 5]), "2026", "01001 has a ring without an area"),
+        (single(rings=[HOLE, [(-102, 21), (-101, 22), (-101.3, 21.7), (-102, 21)]]), "2026", "ring without an area"),
+        (zip_of(shapefile(most)), "2026", "The file lacks 1 of the 4 municipios of edition 2025. If"),
         (
-            one(),
+            single(),
             "2026",
             "lacks 3 of the 4 municipios of edition 2025, and has none of estado 02. If that is right, pass --allow",
         ),
@@ -323,7 +313,7 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     assert imported(seeded_database) == [("2025", 6, 5)]  # with two estados; an outline has two islands
     assert json.loads(import_file(second, "2026", "--json").stdout)["municipios"] == 4
     assert imported(seeded_database) == [("2026", 6, 5)]
-    assert import_file(one(), "2027", "--allow-shrink").returncode == 0
+    assert import_file(single(), "2027", "--allow-shrink").returncode == 0
     assert imported(seeded_database) == [("2027", 2, 1)]
     assert invoke("outlines", "remove", url=seeded_database).stdout == "Edition 2027 is removed.\n"
     assert invoke("outlines", "remove", url=seeded_database).stdout == "There are no outlines.\n"
@@ -364,12 +354,12 @@ COUNTRY: Outlines = {f"{at:02}001": (f"Capital {at}", [square(-119 + at, 20, 0.5
 def test_outlines_are_fetched_from_a_service_like_inegis(server: str, migrated: str, tmp_path: Path) -> None:
     places = [Place(f"{key}0001", name, f"Estado {key[:2]}", nom_mun=name) for key, (name, _) in COUNTRY.items()]
     with database_with(server, migrated, {"2026-11": places}) as url:
-        assert importing(url, write(tmp_path, zipped(shapefile(COUNTRY))), "2025").returncode == 0
+        assert importing(url, write(tmp_path, zip_of(shapefile(COUNTRY))), "2025").returncode == 0
         with serving(url) as live:
             address = f"{live.base}/wscatgeo/v2/geo/mgem/{{estado}}"
             assert "has these very outlines already" in importing(url, address, "2025").stdout
             fetched = importing(url, address, "2026")
-        most = {key: one for key, one in COUNTRY.items() if key != "32001"}
+        most = {key: outline for key, outline in COUNTRY.items() if key != "32001"}
         lacks = "lacks 1 of the 32 municipios of edition 2026, and has none of estado 32"
         assert_error(importing(url, write(tmp_path, geojson(most), "most.json"), "2027"), lacks)
         assert fetched.stderr.startswith("fetching outlines\n")
@@ -403,7 +393,7 @@ def test_fetch_that_fails_for_an_estado_names_it_and_changes_nothing(
 
 
 def test_one_file_is_fetched_too(seeded_database: str) -> None:
-    with http_server(at_paths({"/mg.zip": Response(zipped(shapefile()))})) as address:
+    with http_server(at_paths({"/mg.zip": Response(zip_of(shapefile()))})) as address:
         assert "Imported edition 2025" in importing(seeded_database, f"{address}/mg.zip", "2025").stdout
         assert_error(importing(seeded_database, f"{address}/no.zip", "2026"), "The address answers 404")
     for path in ("/no.zip", "/no.shp", "/no.json"):

@@ -14,7 +14,6 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from localidades_api.api import Services
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag
@@ -68,7 +67,7 @@ def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_p
         with edited.open("a", encoding="utf-8") as file:
             file.write("\n")
         tags.append(tag())
-    assert [tags.index(one) for one in tags] == [0, 0, 2, 3, 4]
+    assert [tags.index(tag) for tag in tags] == [0, 0, 2, 3, 4]
     (package / "migrations").mkdir()  # as in an installed package
     tags = [tag()]
     (package / "api" / "areas.py").touch()
@@ -76,7 +75,7 @@ def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_p
     tags.append(tag())
     (package / "__init__.py").write_text('__version__ = "999.0.0"\n', encoding="utf-8")
     tags.append(tag())
-    assert [tags.index(one) for one in tags] == [0, 0, 2]
+    assert [tags.index(tag) for tag in tags] == [0, 0, 2]
 
 
 CODINGS = ("-gzip", ";gzip", "--gzip", "-br", "-zstd")  # as servers in front add them
@@ -98,19 +97,10 @@ def test_if_none_match_is_compared_weakly(lines: list[str]) -> None:
 # -- Through the application
 
 
-async def test_etag_differs_by_representation_but_not_by_page(client: httpx.AsyncClient) -> None:
-    tags = {
-        (await client.get(f"{target}format={format_}")).headers["etag"]
-        for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
-        for format_ in ("json", "api")
-    }
-    assert len(tags) == 2
-
-
 async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> None:
     """It shows headers of the same list as JSON, which has a coding if it is long."""
     target = f"{LOCALIDADES}?page_size=100&format=api"
-    pages = {(await client.get(target, headers={"Accept-Encoding": one})).text for one in ("br", "identity")}
+    pages = {(await client.get(target, headers={"Accept-Encoding": coding})).text for coding in ("br", "identity")}
     assert len(pages) == 1
 
 
@@ -146,19 +136,6 @@ async def test_response_for_a_named_release_is_fresh_for_a_day(
 async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
     header = {"If-Modified-Since": (await client.get(LOCALIDADES)).headers["last-modified"]}
     assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        *(f"{INDEX}{path}/?format={format_}" for path in ("localidades/10010001", "municipios/1001", "estados/1")
-          for format_ in ("json", "api")),
-        *(f"/ogc/collections/{path}" for path in ("localidades/items/10010001", "municipios/items/1001")),
-        *("/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}tiles.json"),
-    ],
-)  # fmt: skip
-async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, target: str) -> None:
-    assert (await client.get(target, headers={"If-None-Match": "*"})).status_code == 304
 
 
 BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?",
@@ -261,17 +238,6 @@ async def test_number_of_sql_statements_per_request(seeded_database: str) -> Non
         with recorded_statements(app) as statements:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(8)))
         assert len(statements) == 1
-
-
-async def test_pages_are_preloaded_with_a_release(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
-        services: Services = app.state.services
-        pages = services.pages.hold(await services.releases.current())
-        await eventually_async(lambda: pages.is_warm)
-        with recorded_statements(app) as statements:
-            for target in (LOCALIDADES, f"{LOCALIDADES}?page=3"):
-                assert (await client.get(target)).status_code == 200
-        assert statements == []
 
 
 async def test_preloading_ends_with_the_application(seeded_database: str) -> None:

@@ -64,16 +64,16 @@ def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
     """Return the expected changes, by comparing all columns of all records."""
     before = {record["id"]: record for record in map(record_of, old)}
     after = {record["id"]: record for record in map(record_of, new)}
-    found = []
+    changes = []
     for id_ in before.keys() | after.keys():
-        one, other = before.get(id_), after.get(id_)
-        if one is None or other is None:
-            kinds = ["added" if one is None else "removed"]
+        former, later = before.get(id_), after.get(id_)
+        if former is None or later is None:
+            kinds = ["added" if former is None else "removed"]
         else:
             columns = {"renamed": ("nombre",), "relocated": ("latitud", "longitud"), "updated": FIGURES}
-            kinds = [kind for kind, names in columns.items() if any(one[name] != other[name] for name in names)]
-        found += [{"change": kind, "id": id_, "before": one, "after": other} for kind in kinds]
-    return sorted(found, key=lambda change: (KINDS.index(change["change"]), change["id"]))
+            kinds = [kind for kind, names in columns.items() if any(former[name] != later[name] for name in names)]
+        changes += [{"change": kind, "id": id_, "before": former, "after": later} for kind in kinds]
+    return sorted(changes, key=lambda change: (KINDS.index(change["change"]), change["id"]))
 
 
 CHANGES = changes_of(OLD, NEW)
@@ -205,7 +205,7 @@ async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncC
         (OLD[8].nombre, "poblacion no data → 77"),
         ("Nueva 1", ""),
     }
-    groups = [one.text for one in page.elements if one.attributes.get("scope") == "rowgroup"]
+    groups = [element.text for element in page.elements if element.attributes.get("scope") == "rowgroup"]
     assert groups == [kind.capitalize() for kind in KINDS]
 
 

@@ -58,7 +58,7 @@ SECOND = [
     place("140020110", "De las dos primeras"),
 ]
 THIRD = [
-    *(one for one in SECOND if one.cvegeo not in {"140020109", "140020110"}),
+    *(place for place in SECOND if place.cvegeo not in {"140020109", "140020110"}),
     place("140020007", "Vuelve"),
     place("140020111", "De la segunda"),
 ]
@@ -147,23 +147,23 @@ async def test_withdrawn_locality_is_410_with_its_last_state(
     assert (problem["last_release"], problem["successor"]) == (last_release, successor)
     assert ("successor" in problem["detail"]) == (successor is not None)
     suggested = (await get(history, f"localidades/suggest/?q={key}"))["results"]
-    assert [one["id"] for one in suggested] == ([successor] if successor else [])
+    assert [place["id"] for place in suggested] == ([successor] if successor else [])
 
 
 async def test_each_release_has_the_localities_and_areas_of_its_file(history: httpx.AsyncClient) -> None:
     """Every member, in its order, without a space."""
     for name, places in RELEASES.items():
-        estados = {one.cvegeo[:2]: state_of(one) for one in places}
-        municipios = {one.cvegeo[:5]: municipality_of(one, places) for one in places}
+        estados = {place.cvegeo[:2]: state_of(place) for place in places}
+        municipios = {place.cvegeo[:5]: municipality_of(place, places) for place in places}
         for path, records in (("estados", estados), ("municipios", municipios)):
             listed = await get(history, f"{path}/?release={name}")
             assert listed["results"] == [record for _, record in sorted(records.items())]
         expected: dict[str, Any] = {f"estados/{int(key)}": estado for key, estado in estados.items()}
         for key, municipio in municipios.items():
             expected[f"municipios/{int(key)}"] = {**municipio, "estado": estados[key[:2]]}
-        for one in places:
-            above = {"municipio": municipios[one.cvegeo[:5]], "estado": estados[one.cvegeo[:2]]}
-            expected[f"localidades/{int(one.cvegeo)}"] = {**record_of(one), **above}
+        for place in places:
+            above = {"municipio": municipios[place.cvegeo[:5]], "estado": estados[place.cvegeo[:2]]}
+            expected[f"localidades/{int(place.cvegeo)}"] = {**record_of(place), **above}
         for target, record in expected.items():
             content = (await history.get(f"{CENSUS}{target}/?release={name}")).content
             assert content == json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
@@ -178,6 +178,6 @@ async def test_place_is_410_in_the_releases_that_lack_it(
     history: httpx.AsyncClient, target: str, lacking: list[str]
 ) -> None:
     for release in RELEASES:
-        found = await get(history, f"{target}?release={release}", 410 if release in lacking else 200)
+        answer = await get(history, f"{target}?release={release}", 410 if release in lacking else 200)
         if release in lacking:
-            assert (found["last_release"], found["successor"]) == ("2019-01", None)
+            assert (answer["last_release"], answer["successor"]) == ("2019-01", None)

@@ -81,21 +81,20 @@ async def test_each_media_type_is_answered_in_the_same_or_the_requested_format(
         elif wanted == CSV:  # with the delimiter that was sent
             assert ("match_cvegeo" in answer.text, "010010001" in answer.text) == (True, True)
         else:
-            found = answer.json()
-            assert (found["results"][0] if wanted == JSON else found)["cvegeo"] == "010010001"
+            content = answer.json()
+            assert (content["results"][0] if wanted == JSON else content)["cvegeo"] == "010010001"
 
 
 async def test_certainty_threshold_only_changes_the_outcome(client: httpx.AsyncClient) -> None:
-    [found] = await matched(client, DOUBTFUL)
-    assert found["outcome"] == "ambiguous"
-    share = found["score"] / 100
+    [doubtful] = await matched(client, DOUBTFUL)
+    assert doubtful["outcome"] == "ambiguous"
+    share = doubtful["score"] / 100
     assert 0.82 < share < 0.97
-    for sure in ("0.97", f"{share + 0.01:.3f}"):
-        assert await matched(client, DOUBTFUL, query=f"sure={sure}") == [found]
+    assert await matched(client, DOUBTFUL, query=f"sure={share + 0.01:.3f}") == [doubtful]
     [below] = await matched(client, DOUBTFUL, query=f"sure={share - 0.01:.3f}")
     assert below["outcome"] == "sure"
-    kept = {name for name, value in found.items() if value is not None} - {"outcome", "candidates"}
-    assert all(below[name] == found[name] for name in kept)
+    kept = {name for name, value in doubtful.items() if value is not None} - {"outcome", "candidates"}
+    assert all(below[name] == doubtful[name] for name in kept)
     for sure in ("1", "0.79", "9e-1", "nan"):
         answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
         assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "sure")
@@ -121,8 +120,8 @@ async def test_lang_applies_to_tables_only(client: httpx.AsyncClient, target: st
 
 async def test_estado_and_municipio_of_all_rows_are_named_like_columns(client: httpx.AsyncClient) -> None:
     rows = "Localidad,Municipio\nAguascalientes,\nAsientos,Municipio 002\n"
-    found = await post(client, rows, CSV, f"{MATCH}?estado=Ags.&municipio=Municipio 001")
-    assert [line.split(",")[2:4] for line in found.text.splitlines()[1:]] == [
+    answer = await post(client, rows, CSV, f"{MATCH}?estado=Ags.&municipio=Municipio 001")
+    assert [line.split(",")[2:4] for line in answer.text.splitlines()[1:]] == [
         ["exact", "010010001"], ["exact", "010020001"],
     ]  # fmt: skip
     by_key = await post(client, "Aguascalientes\n", CSV, f"{MATCH}?estado=01&municipio=01001")
@@ -220,10 +219,10 @@ async def test_rows_are_matched_in_the_named_release_by_earlier_names_too(seeded
         await await_release(client, "2021-01")
         for release, nombre in (("2021-01", "Nuevo Asiento"), ("2020-01", "Asientos")):
             for asked in (nombre, "Asientos"):
-                [found] = await matched(client, {"nombre": asked}, query=f"release={release}")
-                label = found["label"] or found["candidates"][0]["label"]  # a place named twice is a doubt
+                [result] = await matched(client, {"nombre": asked}, query=f"release={release}")
+                label = result["label"] or result["candidates"][0]["label"]  # a place named twice is a doubt
                 assert label.startswith(f"{nombre}, ")
-                assert [one["code"] for one in found["faults"]] == ([] if asked == nombre else ["former_name"])
+                assert [fault["code"] for fault in result["faults"]] == ([] if asked == nombre else ["former_name"])
         answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?release=2020-01")
         assert answer.headers["catalogue-release"] == "2020-01"
         unknown = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?release=1999-01")
@@ -236,9 +235,9 @@ async def test_points_are_answered_with_their_nearest_places(client: httpx.Async
     ]  # fmt: skip
     answer = await post(client, json.dumps({"rows": points}), target=f"{NEAREST}?limit=2")
     first, half, wrong, last = answer.json()["results"]
-    for point, found in ((points[0], first), ({"lat": 19.5, "lon": -99}, last)):
+    for point, result in ((points[0], first), ({"lat": 19.5, "lon": -99}, last)):
         single = await client.get(NEAREST, params={**point, "limit": 2})
-        assert (found["results"], found["problem"]) == (single.json()["results"], None)
+        assert (result["results"], result["problem"]) == (single.json()["results"], None)
     assert half["problem"]
     assert wrong["problem"]
 
@@ -260,7 +259,7 @@ async def test_bodies_on_their_way_hold_no_place_of_other_requests(seeded_databa
 
     async with running_app(seeded_database, max_in_flight=2, max_transfers=1) as app, client_of(app) as client:
         paths = (await client.get("/openapi.json")).json()["paths"].items()
-        taking = [(path, next(iter(one["post"]["requestBody"]["content"]))) for path, one in paths if "post" in one]
+        taking = [(path, next(iter(item["post"]["requestBody"]["content"]))) for path, item in paths if "post" in item]
         assert len(taking) >= 3
         requests = [
             asyncio.create_task(client.post(path, content=row(), headers={"content-type": media_type}))
@@ -329,7 +328,7 @@ async def test_response_says_what_was_read_and_where_the_answer_is(client: httpx
     assert [header[at - 1].value for at in (4, 5)] == ["Resultado", "Clave INEGI (CVEGEO)"]
     objects = await post(client, form, XLSX, f"{MATCH}?format=json")
     assert (objects.headers["header-row"], "answer-columns" in objects.headers) == ("2", False)
-    assert [one["row"] for one in objects.json()["results"]] == [3, 4, 5]
+    assert [result["row"] for result in objects.json()["results"]] == [3, 4, 5]
     both = await post(client, form, XLSX, f"{MATCH}?format=ndjson&file=csv&lang=es")
     none = await post(client, json.dumps({"rows": []}), JSON, f"{MATCH}?format=csv")
     assert "sheet-name" not in none.headers
@@ -363,17 +362,6 @@ async def test_json_answer_includes_the_file_on_request(client: httpx.AsyncClien
     assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "file")
 
 
-async def test_sheet_and_header_can_be_named(client: httpx.AsyncClient) -> None:
-    data = workbook_of(*PLACES, sheet="Mis lugares")
-    assert rows_of_workbook((await post(client, data, XLSX, f"{MATCH}?sheet=Mis%20lugares")).content)
-    refused = await post(client, data, XLSX, f"{MATCH}?sheet=Hoja2")
-    assert (refused.status_code, refused.json()["type"].partition("#")[2]) == (422, "unreadable-body")
-    assert refused.json()["detail"].startswith("The workbook has no such sheet; it has `Mis lugares`.")
-    form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
-    answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")
-    assert [result["sent"]["localidad"] for result in answer.json()["results"]] == [row[0] or "" for row in PLACES]
-
-
 # -- Columns of the matched place
 
 
@@ -382,23 +370,13 @@ async def test_fields_are_the_values_that_the_download_has(client: httpx.AsyncCl
     lines = (await client.get(f"{LOCALIDADES}download/?format=ndjson")).text.splitlines()
     places = [json.loads(line) for line in lines]
     rows = [{"cvegeo": place["cvegeo"]} for place in places]
-    found = await matched(client, *rows, query=f"fields={','.join(MATCHED)}")
-    assert len(found) == 132
-    for one, place in zip(found, places, strict=True):
-        assert {name: one[name] for name in MATCHED} == {name: place.get(name) for name in MATCHED}
-
-
-async def test_areas_have_the_totals_of_their_localities(client: httpx.AsyncClient) -> None:
-    """Each kind of area has as many localities as its list says, and the population of those that have one."""
-    lines = (await client.get(f"{LOCALIDADES}download/?format=ndjson")).text.splitlines()
-    for key, column in (("01", "cve_ent"), ("01001", "cvegeo_mun")):
-        places = [place for place in map(json.loads, lines) if place[column] == key]
-        [found] = await matched(client, {"cvegeo": key}, query="fields=poblacion,localidades")
-        population = sum(place["poblacion"] or 0 for place in places)
-        assert (found["cvegeo"], found["poblacion"], found["localidades"]) == (key, population, len(places))
+    results = await matched(client, *rows, query=f"fields={','.join(MATCHED)}")
+    assert len(results) == 132
+    for result, place in zip(results, places, strict=True):
+        assert {name: result[name] for name in MATCHED} == {name: place.get(name) for name in MATCHED}
 
 
 async def test_fields_come_once_in_the_order_of_the_table(client: httpx.AsyncClient) -> None:
-    [found] = await matched(client, ROW, query="fields=viviendas,cve_mun,nombre,cve_mun")
-    assert list(found)[5:10] == ["label", "nombre", "cve_mun", "viviendas", "score"]
+    [result] = await matched(client, ROW, query="fields=viviendas,cve_mun,nombre,cve_mun")
+    assert list(result)[5:10] == ["label", "nombre", "cve_mun", "viviendas", "score"]
     assert await matched(client, ROW, query="fields=nombre,municipio,estado") == await matched(client, ROW)

@@ -121,7 +121,9 @@ async def test_index_is_fetched_once_and_again_if_it_is_damaged(seeded_database:
 async def test_index_stays_open_while_a_request_waits_for_the_database(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         paths = (await client.get("/openapi.json")).json()["paths"].items()
-        named = {path: {one["name"] for one in get["get"].get("parameters", ())} for path, get in paths if "get" in get}
+        named = {
+            path: {part["name"] for part in get["get"].get("parameters", ())} for path, get in paths if "get" in get
+        }
         targets = [
             f"{path}?search=lugar&format={format_}{'&bbox=-180,0,0,90' if 'bbox' in names else ''}"
             for path, names in named.items()
@@ -133,9 +135,8 @@ async def test_index_stays_open_while_a_request_waits_for_the_database(seeded_da
             asked = [asyncio.create_task(client.get(target)) for target in targets]
             await eventually_async(lambda: other.fetchval(WHO_WAIT))
             await app.state.services.names.close()  # as when other releases take its place
-        assert {target: (await one).status_code for target, one in zip(targets, asked, strict=True)} == dict.fromkeys(
-            targets, 200
-        )
+        statuses = {target: (await answer).status_code for target, answer in zip(targets, asked, strict=True)}
+        assert statuses == dict.fromkeys(targets, 200)
 
 
 async def test_searches_work_without_the_database(server: str, seeded_database: str) -> None:
@@ -148,7 +149,7 @@ async def test_searches_work_without_the_database(server: str, seeded_database: 
             for filters in ("", "&municipio_id=02001&page_size=1"):
                 results = (await client.get(f"{LOCALIDADES}?search=lugar{filters}")).json()["results"]
                 assert results
-                assert [one for one in known if one in results] == results
+                assert [record for record in known if record in results] == results
 
 
 async def test_search_includes_former_names_of_earlier_releases_only(
@@ -186,8 +187,8 @@ async def assert_searched(client: httpx.AsyncClient, release: str) -> None:
     for target, rows in [*SEARCHES, *((target, None) for target in AREAS)]:
         answer = await client.request("POST" if rows else "GET", target, json=rows)
         assert (answer.status_code, answer.headers["catalogue-release"]) == (200, release), target
-        found = "1002" in answer.text if target in AREAS else "Nuevo Asiento" in answer.text
-        assert found is (release == "2021-01"), target
+        is_newer = "1002" in answer.text if target in AREAS else "Nuevo Asiento" in answer.text
+        assert is_newer is (release == "2021-01"), target
         assert target in AREAS or "Asiento" in answer.text, target
 
 

@@ -42,8 +42,8 @@ def operations(document: Document) -> Iterator[tuple[str, Document]]:
 def closed(document: Document) -> Document:
     """Return the document's models with no other members than those that they declare."""
     schemas = {
-        name: {"additionalProperties": False, **one} if "properties" in one else one
-        for name, one in document["components"]["schemas"].items()
+        name: {"additionalProperties": False, **schema} if "properties" in schema else schema
+        for name, schema in document["components"]["schemas"].items()
     }
     return {"components": {"schemas": schemas}}
 
@@ -66,21 +66,22 @@ def test_every_operation_parameter_and_response_is_described(document: Document)
         assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # a POST isn't revalidated
         for status, answer in operation["responses"].items():
             assert len(answer["description"]) > 5, (name, status)
-            assert all({"description", "schema", "example"} <= one.keys() for one in answer.get("headers", {}).values())
+            headers = answer.get("headers", {}).values()
+            assert all({"description", "schema", "example"} <= header.keys() for header in headers)
 
 
 def test_examples_match_their_schemas(document: Document, closed: Document) -> None:
     models = document["components"]["schemas"].values()
     members = [member for model in models for member in model.get("properties", {}).values()]
-    parameters = [one for _, operation in operations(document) for one in operation.get("parameters", [])]
-    schemas = (*members, *(one["schema"] for one in parameters))
+    parameters = [parameter for _, operation in operations(document) for parameter in operation.get("parameters", [])]
+    schemas = (*members, *(parameter["schema"] for parameter in parameters))
     examples = [(schema, example) for schema in schemas for example in schema.get("examples", [])]
-    examples += [(one["schema"], one["example"]) for one in parameters if "example" in one]
+    examples += [(parameter["schema"], parameter["example"]) for parameter in parameters if "example" in parameter]
     bodies = [operation.get("requestBody", {"content": {}}) for _, operation in operations(document)]
     contents = [content for body in bodies for content in body["content"].values()]
     responses = [operation["responses"].get("200", {}) for _, operation in operations(document)]
     contents += [content for response in responses for content in response.get("content", {}).values()]
-    recorded = [(one["schema"], one["example"]) for one in contents if "example" in one]
+    recorded = [(content["schema"], content["example"]) for content in contents if "example" in content]
     assert len(recorded) == 2 * len(read_examples())
     examples += recorded
     assert len(examples) > 100
@@ -98,15 +99,15 @@ def test_each_status_has_its_own_example_of_a_problem(document: Document, closed
 
 def operation_at(document: Document, method: str, path: str) -> Document:
     """Return the operation of a path; empty for another resource or method."""
-    templates = sorted(document["paths"], key=lambda one: "{" in one)  # `match/` is no `{id}/`
-    found = (one for one in templates if re.fullmatch(re.sub(r"{\w+}", "[^/]+", one), path))
-    operation: Document = document["paths"].get(next(found, ""), {}).get(method.lower(), {})
+    templates = sorted(document["paths"], key=lambda template: "{" in template)  # `match/` is no `{id}/`
+    fitting = (template for template in templates if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template), path))
+    operation: Document = document["paths"].get(next(fitting, ""), {}).get(method.lower(), {})
     return operation
 
 
 def test_golden_answers_have_the_headers_and_members_of_the_document(document: Document, closed: Document) -> None:
     checked = 0
-    sections = [one for file in CONTRACT.glob("*.txt") for one in file.read_text().split("\n### ")]
+    sections = [section for file in CONTRACT.glob("*.txt") for section in file.read_text().split("\n### ")]
     for head, _, body in (section.removeprefix("### ").partition("\n\n") for section in sections):
         method, target, status = head.split("\n")[0].split(" ")
         headers = dict(re.findall("^([a-z-]+): (.*)$", head, re.MULTILINE))
@@ -129,14 +130,15 @@ def test_golden_answers_have_the_headers_and_members_of_the_document(document: D
 async def test_every_header_that_is_documented_anywhere_is_sent_where_it_is_documented(
     client: httpx.AsyncClient, document: Document
 ) -> None:
-    described = [(name, one["responses"].get("200", {})) for name, one in operations(document)]
+    described = [(name, operation["responses"].get("200", {})) for name, operation in operations(document)]
     every = {header.lower() for _, response in described for header in response.get("headers", ())}
     checked = 0
     for name, response in described:
         method, path = name.split(" ")
-        required = [one for one in document["paths"][path][method.lower()].get("parameters", ()) if one["required"]]
-        given = {one["name"]: "2020-01" if one["name"] in {"name", "since"} else one["example"] for one in required}
-        answer = await client.request(method, target_of(path, given))
+        parameters = document["paths"][path][method.lower()].get("parameters", ())
+        values = {parameter["name"]: parameter.get("example") for parameter in parameters if parameter["required"]}
+        values |= dict.fromkeys(values.keys() & {"name", "since"}, "2020-01")
+        answer = await client.request(method, target_of(path, values))
         if answer.status_code == 200:
             assert {header.lower() for header in response.get("headers", ())} == every & {*answer.headers}, name
             checked += 1
@@ -200,6 +202,6 @@ async def test_document_is_in_the_language_of_its_address(client: httpx.AsyncCli
         assert "accept-language" not in answer.headers.get("vary", "").lower()
     spanish = (await client.get("/openapi.json", params={"lang": "es"})).json()
     assert spanish["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
-    assert {tag["name"] for tag in spanish["tags"]} == {one["tags"][0] for _, one in operations(spanish)}
+    assert {tag["name"] for tag in spanish["tags"]} == {operation["tags"][0] for _, operation in operations(spanish)}
     schemathesis.openapi.from_dict(spanish).validate()
     assert (await client.get("/openapi.json", params={"lang": "fr"})).status_code == 422

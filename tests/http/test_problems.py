@@ -51,7 +51,7 @@ async def test_problem_type_links_to_its_description(client: httpx.AsyncClient, 
     assert page.status_code == 200
     assert f'<section id="{fragment}">' in page.text
     told = (await client.get(address)).json()["results"]
-    assert [one["status"] for one in told if one["type"] == problem["type"]] == [problem["status"]]
+    assert [kind["status"] for kind in told if kind["type"] == problem["type"]] == [problem["status"]]
 
 
 @pytest.mark.parametrize(("below", "root"), [(behind_proxy, ""), (behind_proxy, "/claves"), (mounted, "/claves")])
@@ -74,9 +74,9 @@ async def test_path_with_a_trailing_newline_is_404_and_not_echoed(client: httpx.
 
 
 async def test_problems_are_explained_in_both_languages(client: httpx.AsyncClient) -> None:
-    pages = [(await client.get(f"/problems?format=api&lang={one}")).text for one in ("en", "es")]
+    pages = [(await client.get(f"/problems?format=api&lang={language}")).text for language in ("en", "es")]
     assert "<h1>Errores de la API</h1>" in pages[1]
     english, spanish = ("".join(re.findall("(?s)<section.*?</section>", page)) for page in pages)
-    for sentence in (one for error in answerable() for one in (error.meaning, error.remedy)):
+    for sentence in (sentence for error in answerable() for sentence in (error.meaning, error.remedy)):
         written = re.sub("`([^`]*)`", r"<code>\1</code>", sentence.replace("'", "&#39;"))
         assert (written in english, written in spanish) == (True, False)

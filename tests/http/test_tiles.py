@@ -32,13 +32,14 @@ def spread() -> list[Place]:
 
     def place(number: int, longitude: float, latitude: float) -> Place:
         state, rest = 2 + number % 30, number // 30
+        population = str(chance.randrange(100_000)) if number % 4 else "-"
         return Place(
             f"{state:02d}{1 + rest // 90:03d}{1 + rest % 90:04d}",
             f"Lugar {number}",
             nom_ent=f"Estado {state:02d}",
             longitud=f"{longitude:.6f}",
             latitud=f"{latitude:.6f}",
-            poblacion=str(chance.randrange(100_000)) if number % 4 else "-",
+            poblacion="0" if number % 4 == 1 else population,
             ambito="UR-"[number % 3],
         )
 
@@ -86,15 +87,15 @@ async def app(server: str, migrated: str) -> AsyncIterator[FastAPI]:
 async def test_every_place_is_in_exactly_one_tile_of_the_highest_zoom(client: httpx.AsyncClient) -> None:
     units = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
     tiles = sorted({tile for tile, _, _ in units.values()})[::40]  # one in forty, of the country and of the city
-    found = {}
+    drawn = {}
     for tile in tiles:
         layers = await layers_of(client, tile)
         assert list(layers) == ["places"]
         for feature in layers["places"].features:
-            assert feature.id not in found
-            (found[feature.id],) = [(tile, *point) for point in feature.points]
-    assert found.keys() == {key for key, unit in units.items() if unit[0] in tiles}
-    for key, (tile, x, y) in found.items():
+            assert feature.id not in drawn
+            (drawn[feature.id],) = [(tile, *point) for point in feature.points]
+    assert drawn.keys() == {key for key, unit in units.items() if unit[0] in tiles}
+    for key, (tile, x, y) in drawn.items():
         its, column, row = units[key]
         assert (tile, math.dist((x, y), (column, row)) <= 1) == (its, True)  # another order of the same sums
 
@@ -114,12 +115,12 @@ async def test_tile_lists_the_most_populous_places_first(client: httpx.AsyncClie
     assert populations[-1] >= max(left_out)
     assert layers["backdrop"].extent == 2 * CELLS
     per_cell = Counter(cell_of(x, y) for _, x, y in (unit_of(place, zoom) for place in inside.values()))
-    found = {(x // 2, y // 2): feature.properties for feature in layers["backdrop"].features for x, y in feature.points}
-    assert sum(len(feature.points) for feature in layers["backdrop"].features) == len(found)
-    assert len(found.keys() ^ per_cell.keys()) <= len(per_cell) / 500  # places on the edge of two cells
+    cells = {(x // 2, y // 2): feature.properties for feature in layers["backdrop"].features for x, y in feature.points}
+    assert sum(len(feature.points) for feature in layers["backdrop"].features) == len(cells)
+    assert len(cells.keys() ^ per_cell.keys()) <= len(per_cell) / 500  # places on the edge of two cells
     expected = {cell: {"density": 1 + (count > 3) + (count > 11) + (count > 35)} for cell, count in per_cell.items()}
-    assert sum(found[cell] != expected[cell] for cell in found.keys() & expected.keys()) <= len(per_cell) / 250
-    assert len({str(density) for density in found.values()}) == len(layers["backdrop"].features)
+    assert sum(cells[cell] != expected[cell] for cell in cells.keys() & expected.keys()) <= len(per_cell) / 250
+    assert len({str(density) for density in cells.values()}) == len(layers["backdrop"].features)
 
 
 async def test_feature_matches_the_catalogue(client: httpx.AsyncClient) -> None:

@@ -14,14 +14,12 @@ from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, ConfigurationError, ImportRunningError
 from localidades_api.importer.checks import refuse_broken_letters
 from localidades_api.importer.run import ImportReport, import_catalogue
-from localidades_api.importer.transform import Rejected
 from localidades_api.observability.progress import ImportStep, Step
 from tests.importer.imports import Observer, started
 from tests.support.application import import_into, publish_again
-from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, write_catalogue
+from tests.support.catalogue import TRAPS, Place, many, read_catalogue, write_catalogue
 from tests.support.database import WHO_WAIT, assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
-from tests.support.records import record_of
 from tests.support.waiting import PATIENCE, eventually_async
 
 # Steps of an import from a path, and all but the last before anything is published.
@@ -51,53 +49,6 @@ def large_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # Publishing
-
-
-async def test_import_keeps_every_column(database: str, tmp_path: Path) -> None:
-    place = Place(
-        "010010001", "Aguascalientes", nom_mun="Aguascalientes", ambito="U",
-        latitud="21.880833", longitud="-102.296111", altitud="-12", carta="F13D19",
-        poblacion="863893", poblacion_masculina="419168", poblacion_femenina="444725", viviendas="246259",
-    )  # fmt: skip
-    unknown = dict.fromkeys(("ambito", "latitud", "longitud", "altitud", "carta", "poblacion", "viviendas"), "-")
-    other_place = Place("010010002", "Ninguno", nom_mun="Aguascalientes", **unknown)
-    deserted = Place("010010003", "Desierto", nom_mun="Aguascalientes", poblacion="0")
-    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", [place, other_place, deserted]))
-    async with connected(database) as connection:
-        [state] = await connection.fetch("SELECT id, clave, nombre, abreviatura FROM states")
-        [municipality] = await connection.fetch("SELECT id, estado_id, clave, nombre, localities FROM municipalities")
-        rows = await connection.fetch("SELECT * FROM localities ORDER BY position")
-    assert tuple(state) == (1, "01", "Aguascalientes", "Ags.")
-    assert tuple(municipality) == (1001, 1, "001", "Aguascalientes", 3)
-    # A population of none is known: it comes before one that isn't.
-    for row, position, prominence, one in zip(rows, (1, 2, 3), (1, 3, 2), (place, other_place, deserted), strict=True):
-        added = {"position": position, "folded": one.nombre.lower(), "prominence": prominence}
-        expected = {**record_of(one), "release_id": rows[0]["release_id"], **added}
-        del expected["cvegeo"]  # it is the id
-        assert dict(row) == expected
-
-
-async def test_import_of_a_next_release_reports_what_changed(seeded_database: str, tmp_path: Path) -> None:
-    changed = [
-        replace(PLACES[0], nombre="Renamed"),
-        replace(PLACES[1], latitud="21.5"),
-        replace(PLACES[2], nombre="Renamed and moved", longitud="-100.5"),
-        replace(PLACES[3], latitud="-", longitud="-"),  # a place that was known and is no longer
-        replace(PLACES[4], altitud="1", poblacion="7"),  # neither a name nor a place
-        *PLACES[9:],  # four are gone
-        Place("010019997", "Added"),
-        Place("010019999", "Withdrawn", estatus="Baja"),
-    ]
-    path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", changed)
-    path.write_bytes(path.read_bytes() + b"Fuente: INEGI\r\n")
-    report = await import_into(seeded_database, path)
-    comparison = report.comparison
-    assert (comparison.previous, comparison.added, comparison.removed) == ("2020-01", 1, 4)
-    assert (comparison.renamed, comparison.relocated) == (2, 3)
-    assert (report.withdrawn, report.localities) == (1, 129)
-    assert report.rejected == [Rejected(132, f"it has 1 values, but the header has {len(HEADER)}")]
-    release, rows = await read_release(seeded_database)
-    assert (release.name, rows) == ("2020-02", rows_of(changed[:-1]))
 
 
 async def test_import_tells_its_observer_each_step_in_order_and_nobody_else(
@@ -147,7 +98,7 @@ MORE = of_estado("Colima", 100, "06", 101)
         (COLIMA[:3], of_estado("Jalisco", 30, "14"),
          "The file has only Jalisco: it lacks Colima, and 3 of the 3 localities of release 2020-01."),
         # Fewer than a tenth of the localities, but all of an estado.
-        (PLACES, [one for one in PLACES if one.nom_ent != "Zacatecas"],
+        (PLACES, [place for place in PLACES if place.nom_ent != "Zacatecas"],
          "The file has 9 estados: it lacks Zacatecas, and 1 of the 132 localities of release 2020-01."),
     ],
 )  # fmt: skip
@@ -164,14 +115,14 @@ async def test_file_that_lacks_much_is_refused_unless_told_to(
     await assert_nothing_left(database, photographed)
     report = await import_into(database, path, allow_shrink=losses is not None)
     assert (report.losses, report.localities) == (losses, len(after))
-    assert report.comparison.removed == len({one.cvegeo for one in before} - {one.cvegeo for one in after})
+    assert report.comparison.removed == len({place.cvegeo for place in before} - {place.cvegeo for place in after})
 
 
 async def test_first_file_says_if_it_is_not_of_the_whole_country(database: str, tmp_path: Path) -> None:
-    places = [one for clave in ("06", "14") for one in of_estado(f"Estado {clave}", 2, clave)]
+    places = [place for clave in ("06", "14") for place in of_estado(f"Estado {clave}", 2, clave)]
     report = await import_into(database, write_catalogue(tmp_path / "2020-01.csv", places))
     assert report.losses == "The file has only Estado 06 and Estado 14; Mexico has 32 estados."
-    every = [one for clave in range(1, 33) for one in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
+    every = [place for clave in range(1, 33) for place in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
     assert (await import_into(database, write_catalogue(tmp_path / "2020-02.csv", every))).losses is None
 
 

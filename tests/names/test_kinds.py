@@ -20,8 +20,8 @@ from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.rows import MatchResult, MatchRow
+from tests.support.names import HIDALGO
 
-HIDALGO = Path(__file__).parents[1] / "data" / "ageeml_2024-10_hidalgo.zip"
 MAX_WRONG = 0.005  # of the rows of a kind
 ELSEWHERE = 1.0  # degrees, some 100 km
 

@@ -17,7 +17,7 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.exit_codes import errors_as_sentences
 from tests.support.application import import_file
-from tests.support.catalogue import many, write_catalogue
+from tests.support.catalogue import TRAPS, Place, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.postgres import execute, locked
 from tests.support.waiting import PATIENCE
@@ -211,6 +211,33 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
             ended = run("import", "-", *options, env=environment(database), stdin=stdin.fileno())
         assert ended.returncode == status
         assert said in ended.stdout + ended.stderr
+
+
+def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -> None:
+    withdrawn = Place("010019999", "Withdrawn", estatus="Baja")
+    places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X"), withdrawn]
+    source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
+    keys = {place.cvegeo for place in many(130)}
+    expected = {
+        "release": "2021-01",
+        "totals": {
+            "estados": len({key[:2] for key in keys}),
+            "municipios": len({key[:5] for key in keys}),
+            "localidades": 130,
+        },
+        "compared_with": "2020-01",
+        "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
+        "losses": None, "demo_retired": False, "withdrawn": 1,
+        "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
+    }  # fmt: skip
+    for options in (["--dry-run"], []):
+        result = invoke("import", str(source), "--json", *options, url=seeded_database)
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        assert report.pop("seconds") > 0
+        assert report == expected | {"published": not options}
+        assert "publish release" not in result.stderr
+    assert_error(invoke("import", "/nowhere.zip", "--json", url=seeded_database), "There is no file")  # and prints none
 
 
 def test_file_that_is_already_published_has_an_exit_code_of_its_own(

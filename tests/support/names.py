@@ -6,6 +6,7 @@ from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MIN_URBAN, Former, IndexedPlace, Withdrawn
 
+HIDALGO = Path(__file__).parents[1] / "data" / "ageeml_2024-10_hidalgo.zip"  # INEGI's own file
 ESTADOS = {5: "Coahuila de Zaragoza", 9: "Ciudad de México", 14: "Jalisco", 20: "Oaxaca", 27: "Tabasco"}
 MUNICIPIOS = {
     9007: "Iztapalapa",

@@ -83,26 +83,16 @@ def test_other_text_is_refused(text: str, axis: Axis, error: type[Exception]) ->
         ("103°21'00\" W", "20°40'12\" N", (20.67, -103.35)),
         ("1032100", "204012", (20.67, -103.35)),
         ("20.67 N", "103.35 O", (20.67, -103.35)),
-        *(
-            (pair, other, (20.67, -103.35))
-            for pair in (
-                "20.67, -103.35",
-                "20.67 -103.35 1566.0 4.5",
-                "20.67,-103.35",
-                "-103.35 20.67",
-                "(20,67; -103,35)",
-                "20°40'12\" N 103°21'00\" W",
-                "20.67, 103.35",
-                "20,67, \N{MINUS SIGN}103,35",
-            )
-            for other in ("", pair)
-        ),
+        *((pair, other, (20.67, -103.35)) for pair in (
+            "20.67, -103.35", "20.67 -103.35 1566.0 4.5", "-103.35 20.67", "(20,67; -103,35)",
+            "20°40'12\" N 103°21'00\" W", "20.67, 103.35", "20,67, \N{MINUS SIGN}103,35",
+        ) for other in ("", pair)),
         ("0", "0", (0, 0)),
         ("-20.67", "103.35", (-20.67, 103.35)),  # in Australia, perhaps
         ("51.5", "-0.1", (51.5, -0.1)),
         ("20.67", "20.67", (20.67, 20.67)),
     ],
-)
+)  # fmt: skip
 def test_point_is_understood_where_it_is_then_in_mexico(
     latitud: str, longitud: str, point: tuple[float, float]
 ) -> None:
@@ -113,14 +103,10 @@ def test_point_is_understood_where_it_is_then_in_mexico(
 @pytest.mark.parametrize(
     ("latitud", "longitud"),
     [
-        ("2285000", "671000"),
-        ("671000.5", "2285000"),
-        ("99.9", "99.9"),
-        ("103.35", "-20 E"),
-        ("51.5, -0.1", ""),
+        ("2285000", "671000"), ("671000.5", "2285000"), ("99.9", "99.9"), ("103.35", "-20 E"), ("51.5, -0.1", ""),
         ("20.67 -103.35 1566.0 4.5 7", ""),
     ],
-)
+)  # fmt: skip
 def test_point_in_other_units_is_refused(latitud: str, longitud: str) -> None:
     with pytest.raises((UnreadableDegreesError, DegreesOutOfRangeError)):
         read_point(latitud, longitud)

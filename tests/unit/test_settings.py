@@ -11,20 +11,9 @@ from localidades_api.settings import read_settings
 from tests.support.servers import IS_ROOT, lend_folder
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        *(
-            ("TRUSTED_PROXIES", value, "LOCALIDADES_TRUSTED_PROXIES")
-            for value in ("*", "proxy.example.org", "10.0.0.1/8")
-        ),
-        ("MAX_IN_FLIGHT", "0", "LOCALIDADES_MAX_IN_FLIGHT"),
-        ("RATE_LIMIT", "10", "unknown variable LOCALIDADES_RATE_LIMIT"),  # that is the proxy's job
-    ],
-)
-def test_nonsensical_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str) -> None:
-    monkeypatch.setenv(f"LOCALIDADES_{name}", value)
-    with pytest.raises(ConfigurationError, match=sentence):
+def test_unknown_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_RATE_LIMIT", "10")  # that is the proxy's job
+    with pytest.raises(ConfigurationError, match="unknown variable LOCALIDADES_RATE_LIMIT"):
         read_settings()
 
 
@@ -33,8 +22,9 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
     assert read_settings().trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")
 
 
-def test_bad_value_is_named_with_the_expected_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "everybody")
+@pytest.mark.parametrize("proxies", ["everybody", "*", "10.0.0.1/8"])
+def test_bad_value_is_named_with_the_expected_one(monkeypatch: pytest.MonkeyPatch, proxies: str) -> None:
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", proxies)
     monkeypatch.setenv("LOCALIDADES_MANAGEMENT_PORT", "0")
     expected = (
         "LOCALIDADES_TRUSTED_PROXIES: addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`."
@@ -48,9 +38,9 @@ def test_tilde_is_expanded_to_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("DATA_DIR", "POSTGRES_BIN", "SEED"):
         monkeypatch.setenv(f"LOCALIDADES_{name}", f"~/{name}")
-    found = read_settings()
-    assert (found.data_dir, found.postgres_bin) == (tmp_path / "DATA_DIR", tmp_path / "POSTGRES_BIN")
-    assert found.seed == str(tmp_path / "SEED")
+    chosen = read_settings()
+    assert (chosen.data_dir, chosen.postgres_bin) == (tmp_path / "DATA_DIR", tmp_path / "POSTGRES_BIN")
+    assert chosen.seed == str(tmp_path / "SEED")
 
 
 def test_data_are_kept_in_the_clone_if_its_server_can_reach_it_or_with_the_user(
@@ -67,7 +57,7 @@ def test_data_are_kept_in_the_clone_if_its_server_can_reach_it_or_with_the_user(
         folder.chmod(0o700)  # where root's server, which runs as another user, can't enter
         closed = [data_dir(package) for package in packages]
         if IS_ROOT:
-            assert all(re.fullmatch("/var/lib/localidades-api-[0-9a-f]{12}", str(found)) for found in closed)
+            assert all(re.fullmatch("/var/lib/localidades-api-[0-9a-f]{12}", str(folder)) for folder in closed)
             assert closed[0] != closed[1]
         else:
             assert closed == [folder / "one" / ".data", folder / "other" / ".data"]

@@ -80,7 +80,7 @@ def test_position_in_degrees_minutes_and_seconds_is_read_or_its_row_rejected() -
     rows = [("01", "A", "001", "A", f"{number:04d}", "A", *point) for number, point in enumerate(points, 1)]
     bad = ("01", "A", "001", "A", "0021", "A", "to the west", "21°52'47\"N")
     catalogue = read_lines(lines_of([*rows, bad], CENSUS))
-    assert {(one.latitud, one.longitud) for one in catalogue.localities} == {(21.879823, -102.296047)}
+    assert {(locality.latitud, locality.longitud) for locality in catalogue.localities} == {(21.879823, -102.296047)}
     assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
 
 
@@ -243,15 +243,6 @@ def test_fault_refuses_the_file(place: Place, sentence: str) -> None:
         read_places(*PLAIN, place)
 
 
-def test_places_and_municipios_may_share_a_name() -> None:
-    catalogue = read_places(
-        *(replace(place, nombre="Ninguno") for place in PLAIN),
-        *(Place(f"2000{one}0001", "A", nom_mun="San Juan", nom_ent="Oaxaca", nom_abr="Oax.") for one in (1, 2)),
-    )
-    assert len(catalogue.localities) == len(PLAIN) + 2
-    assert [catalogue.municipalities[id_].nombre for id_ in (20001, 20002)] == ["San Juan"] * 2
-
-
 @given(st.permutations(many(60)))
 def test_localities_are_ordered_by_clave_then_id(places: list[Place]) -> None:
     keys = [(locality.clave, locality.id) for locality in read_places(*places).localities]
@@ -327,10 +318,3 @@ def test_arbitrary_row_is_read_or_rejected_or_refuses_the_file(rows: list[list[s
         state = catalogue.states[municipality.estado_id]
         assert f"{locality.id:09d}" == state.clave + municipality.clave + locality.clave
         assert "\0" not in "".join(value for value in locality if isinstance(value, str))
-
-
-def test_progress_is_reported_every_five_thousand_rows() -> None:
-    told: list[int] = []
-    lines = [f"{line}\n" for line in lines_of(place.values() for place in many(9_900))]
-    transform(read_table("AGEEML.csv", lines), told.append)
-    assert told == [5_000, 4_900]

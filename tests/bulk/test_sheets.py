@@ -516,6 +516,13 @@ def test_answers_beside_another_list_have_a_gap_and_the_sheet_says_so(
         assert {at: sheet[at].value for at in cells} == cells
 
 
+def test_column_that_somebody_has_added_behind_an_earlier_answer_is_kept() -> None:
+    kept = [*HEADER, *MATCH_COLUMNS.headers([])[:2], "Visita"]
+    sheet = sheet_answered(workbook_of(kept, [*PLACE, "exact", "010010001", "12 de mayo"]))
+    assert [cell.value for cell in sheet[1]][: len(kept) + 1] == [*kept, "match2_outcome"]
+    assert sheet["F2"].value == "12 de mayo"
+
+
 def test_titles_leave_the_answers_beside_the_list() -> None:
     sheet = sheet_answered(workbook_of(("Visitas", *[None] * 6, "mayo de 2026"), *LIST))
     assert [cell.value for cell in sheet[2]][:5] == [*HEADER, "match_outcome", "match_cvegeo"]

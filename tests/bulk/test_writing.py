@@ -206,6 +206,18 @@ def test_columns_of_an_earlier_answer_are_replaced_and_not_read(language: Langua
     assert answered(ahead).startswith(b"match_outcome,x,Localidad,match2_outcome,")
 
 
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_column_that_somebody_has_added_behind_an_earlier_answer_is_kept(language: Language) -> None:
+    columns = in_language(MATCH_COLUMNS, language)
+    first, row = answered(b"Localidad\nTala\n", columns=columns).decode().splitlines()
+    for added in ("Visita", "", columns.headers([])[-1]):
+        again = answered(f"{first},{added}\n{row},12 de mayo\n".encode(), columns=columns)
+        header, cells = csv.reader(io.StringIO(again.decode()))
+        kept = ["Localidad", *columns.headers([]), added]
+        assert header == [*kept, *columns.headers(kept)]
+        assert cells[len(kept) - 1] == "12 de mayo"
+
+
 # -- Columns of the matched place
 
 # The first is certain, the second one of two, the third unlike any place, and the fourth can't be read.

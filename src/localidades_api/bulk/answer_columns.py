@@ -192,6 +192,26 @@ def as_cell(value: object) -> str:
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()
 
 
+_NAMES = {name for columns in (MATCH_COLUMNS, NEAREST_COLUMNS) for name in columns.cells} | EVERY_COLUMN.keys()
+_LABELS = {re.escape(_header(name)) for name in _NAMES - _INTERNAL}
+# A header of an answer, or the sentence that a workbook has behind it.
+_OF_ANSWER = re.compile(
+    rf"match\d*_(?:{'|'.join(_NAMES)})|(?:{'|'.join(_LABELS)})(?: \(\d+\))?"
+    r"|(?:The answers begin in|Las respuestas empiezan en la) .*"
+)
+
+
+def width_without_answers(headers: Sequence[str]) -> int:
+    """Return how many columns of a table stay: those before an earlier answer, which the new one replaces.
+
+    All of them stay if somebody has added others behind it.
+    """
+    begin = begin_of_answers(headers)
+    replaced = headers[begin:]
+    is_replaced = len(set(replaced)) == len(replaced) and all(map(_OF_ANSWER.fullmatch, replaced))
+    return begin if begin is not None and is_replaced else len(headers)
+
+
 class SentColumns:
     """The sender's columns of a table, and the cells of each row; objects have the members of the first as columns.
 
@@ -200,7 +220,7 @@ class SentColumns:
 
     def __init__(self, headers: list[str] | None) -> None:
         self._is_table = headers is not None
-        self._headers = headers[: begin_of_answers(headers)] if headers else []
+        self._headers = headers[: width_without_answers(headers)] if headers else []
 
     def begin(self, rows: Iterable[Row]) -> list[str]:
         """Return the headers; those of objects are in the first of the rows, which is read."""

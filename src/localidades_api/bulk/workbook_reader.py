@@ -9,6 +9,7 @@ from typing import IO, NamedTuple, cast
 
 from xlsxwriter.utility import xl_col_to_name
 
+from localidades_api.bulk.answer_columns import width_without_answers
 from localidades_api.bulk.columns import SAMPLED_ROWS, Assignment, Reading, assign, read_heading, require
 from localidades_api.bulk.earlier import begin_of_answers, begin_without_header
 from localidades_api.bulk.input_rows import Row
@@ -247,9 +248,10 @@ class XlsxReader(TableReader):
         self.width = max(self.width - 1, *merged, *tabled, 0) + 1
         headers = self.layout.columns or []
         own = begin_of_answers(headers)
+        kept = width_without_answers(headers)
         is_whole = self.width == len(headers) or not self.header_row
-        if own is not None and is_whole and all(right < own for right in tabled):
-            self.width = own  # the new answers replace those of an earlier one
+        if kept < len(headers) and is_whole and all(right < kept for right in tabled):
+            self.width = kept  # the new answers replace those of an earlier one
         begun = {name: one for name, one in ranges.items() if one.first == self.header_row and one.right >= first}
         for name, one in begun.items():
             if one.left <= first and last <= one.right and self._can_grow(name, one, tables):

@@ -9,9 +9,8 @@ from typing import Any, Self, overload
 
 from pydantic import ValidationError
 
-from localidades_api.bulk.answer_columns import in_language, match_columns
+from localidades_api.bulk.answer_columns import in_language, match_columns, width_without_answers
 from localidades_api.bulk.answers import answer_sample, match_row
-from localidades_api.bulk.earlier import begin_of_answers
 from localidades_api.bulk.formats import reader
 from localidades_api.bulk.options import MatchOptions
 from localidades_api.caches.index_folders import OpenIndex
@@ -82,7 +81,7 @@ class Catalogue:
             pass
         fields = split_fields(asked.fields)
         answer_columns = in_language(match_columns(fields), asked.lang)
-        own = table.header[: begin_of_answers(table.header)]
+        own = table.header[: width_without_answers(table.header)]
         added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(own)}
         for row in sent:
             answer = match_row(row, self.names, asked.sure, fields)

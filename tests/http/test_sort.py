@@ -142,6 +142,17 @@ async def test_relevance_prefers_suggestions_then_the_exact_name_prefixes_and_po
     assert [key for key in filtered if key in first] == [key for key in first if key in rural]
 
 
+@pytest.mark.parametrize("chosen", [{"estado_id": "2"}, {"estado_id": "2", "municipio_id": "2001"}])
+async def test_relevance_begins_with_what_is_suggested_in_the_area(
+    client: httpx.AsyncClient, chosen: dict[str, str]
+) -> None:
+    asked = {"q": "n", "limit": "20", **chosen}
+    suggested = (await client.get(f"{LOCALIDADES}suggest/", params=asked)).json()["results"]
+    keys = await keys_of(client, search="n", sort="relevance", page_size="1000", **chosen)
+    assert suggested
+    assert keys[: len(suggested)] == [place["id"] for place in suggested]
+
+
 async def test_search_finds_all_places_however_many_it_reads_at_once(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

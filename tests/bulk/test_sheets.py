@@ -516,11 +516,20 @@ def test_answers_beside_another_list_have_a_gap_and_the_sheet_says_so(
         assert {at: sheet[at].value for at in cells} == cells
 
 
-def test_column_that_somebody_has_added_behind_an_earlier_answer_is_kept() -> None:
+def test_column_that_someone_has_added_after_an_earlier_answer_is_kept() -> None:
     kept = [*HEADER, *MATCH_COLUMNS.headers([])[:2], "Visita"]
     sheet = sheet_answered(workbook_of(kept, [*PLACE, "exact", "010010001", "12 de mayo"]))
     assert [cell.value for cell in sheet[1]][: len(kept) + 1] == [*kept, "match2_outcome"]
     assert sheet["F2"].value == "12 de mayo"
+
+
+def test_column_after_an_answer_without_a_header_is_kept() -> None:
+    columns = match_columns([], ["outcome", "cvegeo", "label"])
+    answer = [ANSWER["outcome"], ANSWER["cvegeo"], ANSWER["label"]]
+    row = ["Tequila, Jal.", "exact", "010010001", "Tequila"]
+    for added, written in ([], answer), (["12 de mayo"], [*row[1:], "12 de mayo", *answer]):
+        sheet = sheet_answered(workbook_of([*row, *added], [*row, *added]), columns)
+        assert [cell.value for cell in sheet[2]] == [row[0], *written][: sheet.max_column]
 
 
 def test_titles_leave_the_answers_beside_the_list() -> None:

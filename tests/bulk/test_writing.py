@@ -207,7 +207,7 @@ def test_columns_of_an_earlier_answer_are_replaced_and_not_read(language: Langua
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
-def test_column_that_somebody_has_added_behind_an_earlier_answer_is_kept(language: Language) -> None:
+def test_column_that_someone_has_added_after_an_earlier_answer_is_kept(language: Language) -> None:
     columns = in_language(MATCH_COLUMNS, language)
     first, row = answered(b"Localidad\nTala\n", columns=columns).decode().splitlines()
     for added in ("Visita", "", columns.headers([])[-1]):

@@ -67,6 +67,7 @@ class XlsxReader(TableReader):
     def __init__(self, file: IO[bytes], reading: Reading) -> None:
         super().__init__(file, reading)
         self.width = 0  # columns up to the last that is in use: the answers follow
+        self._whole_width = 0  # with the columns of an earlier answer
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
@@ -245,7 +246,7 @@ class XlsxReader(TableReader):
         # A merged range that begins before the last column is a title or a note across the list, not one of its cells.
         merged = [right for left, right in self._merged.items() if left >= self.width - 1]
         tabled = [one.right for name, one in ranges.items() if name in tables]
-        self.width = max(self.width - 1, *merged, *tabled, 0) + 1
+        self.width = self._whole_width = max(self.width - 1, *merged, *tabled, 0) + 1
         headers = self.layout.columns or []
         own = begin_of_answers(headers)
         kept = width_without_answers(headers)
@@ -269,6 +270,14 @@ class XlsxReader(TableReader):
                 " and don't move when the list is sorted: move those cells to another sheet, and send the workbook"
                 " again."
             )
+
+    def make_room(self, count: int) -> None:
+        """Keep an earlier answer without a header if it is wider than a new one of `count` columns.
+
+        Only headers tell which of its columns somebody has added.
+        """
+        if not self.header_row and self._whole_width - self.width > count:
+            self.width = self._whole_width
 
     def _can_grow(self, member: str, cells: Range, tables: Mapping[str, Range]) -> bool:
         """Return whether no cells are between a range and the answers; a filter may lack columns of the list."""

@@ -280,6 +280,7 @@ class SheetWriter:
 
     def __init__(self, reader: RowReader, columns: AnswerColumns, summary: Summary | None = None) -> None:
         self._reader = cast("XlsxReader", reader)
+        self._reader.make_room(len(columns.cells))
         self._at = self._reader.width
         placing = self._reader.placing
         self._said = [say_sentences(placing, columns.language)] if placing else []  # in the sheet, behind the answers

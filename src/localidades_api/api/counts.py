@@ -39,8 +39,7 @@ class CountsQuery(LocalityFilters, NegotiatedQuery):
 
     by: Group = Field(
         default="estado",
-        description="What localities are counted by: their `municipio` or `estado`, their `ambito`, or their size in"
-        " INEGI's classes (`tamano`).",
+        description="Groups: by `municipio`, `estado`, `ambito`, or size in INEGI's classes (`tamano`).",
         examples=["municipio"],
     )
     format: Omittable[Literal["json", "api", "csv"]] = Field(
@@ -50,13 +49,13 @@ class CountsQuery(LocalityFilters, NegotiatedQuery):
 
 
 class LocalityCount(BaseModel):
-    """How many localities of one area, ambito or size there are, and their inhabitants."""
+    """The localities and inhabitants of one area, ambito or size."""
 
     id: int | str | None = Field(
         description="Key of the area; `U` or `R`; or the least inhabitants of a size. Null for localities without it.",
         examples=[14],
     )
-    cvegeo: str | None = Field(description="The key with its zeros; null for what is no area.", examples=["14"])
+    cvegeo: str | None = Field(description="The key with its zeros; null for an ambito or a size.", examples=["14"])
     nombre: str | None = Field(description="Name of the area, the ambito or the size.", examples=["Jalisco"])
     localidades: int = Field(description="Number of localities.", examples=[10946])
     poblacion: int | None = Field(
@@ -65,7 +64,7 @@ class LocalityCount(BaseModel):
 
 
 class LocalityCounts(BaseModel):
-    """Counts of localities, in the order of their ids; what has no localities is left out."""
+    """Counts in the order of their ids, without groups that have no localities."""
 
     quantity: int = Field(description="How many results there are.", ge=0, examples=[32])
     results: list[LocalityCount]

@@ -194,7 +194,7 @@ def as_cell(value: object) -> str:
 
 _NAMES = {name for columns in (MATCH_COLUMNS, NEAREST_COLUMNS) for name in columns.cells} | EVERY_COLUMN.keys()
 _LABELS = {re.escape(_header(name)) for name in _NAMES - _INTERNAL}
-# A header of an answer, or the sentence that a workbook has behind it.
+# A header of an answer, or the sentence that a workbook has after it.
 _OF_ANSWER = re.compile(
     rf"match\d*_(?:{'|'.join(_NAMES)})|(?:{'|'.join(_LABELS)})(?: \(\d+\))?"
     r"|(?:The answers begin in|Las respuestas empiezan en la) .*"
@@ -204,7 +204,7 @@ _OF_ANSWER = re.compile(
 def width_without_answers(headers: Sequence[str]) -> int:
     """Return how many columns of a table stay: those before an earlier answer, which the new one replaces.
 
-    All of them stay if somebody has added others behind it.
+    All of them stay if someone has added others after it.
     """
     begin = begin_of_answers(headers)
     replaced = headers[begin:]

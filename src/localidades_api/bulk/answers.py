@@ -29,7 +29,7 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
     The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
-    `problem`. What a person has decided in a file that comes back stands.
+    `problem`. Decisions that people made in a file that comes back are kept.
     """
     answer = _match(row, index, sure, fields)
     if row.cells.get("latitud") is not None and isinstance(point := point_of(row), tuple) and is_in_mexico(*point):

@@ -33,7 +33,7 @@ AnswerRows: TypeAlias = Callable[[Sequence[Row]], Sequence[Answer]]
 
 
 class Reading(NamedTuple):
-    """How a file is read: the roles of its columns, the headers named for some, and its sheet and header if it has any.
+    """The roles of a file's columns, the headers named for some, and the sheet and the row of its header if it has one.
 
     `answer` answers some of the first rows, to find columns by their cells.
     """

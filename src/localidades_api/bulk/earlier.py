@@ -35,7 +35,7 @@ class EarlierAnswer(NamedTuple):
 
     @property
     def percentage(self) -> float | None:
-        """How probable a place was that was accepted unseen."""
+        """The probability, in percent, of a place that was accepted unseen."""
         found = re.search(r"\((\d{1,2}|100) %\)", self.outcome)
         return float(found[1]) if found else None
 

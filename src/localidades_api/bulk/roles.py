@@ -137,7 +137,7 @@ def _either(nouns: str) -> str:
     return f"(?:{nouns})(?:(?:_o)?_(?:{nouns})){{0,2}}"
 
 
-# What is around headers of forms, registers and databases: `3. Estado (requerido)`, `txtMunicipio`, `MUN_RESIDENCIA`.
+# Ornaments of headers in forms, registers and databases: `3. Estado (requerido)`, `txtMunicipio`, `MUN_RESIDENCIA`.
 _ORNAMENT = re.compile(
     r"^(?:[0-9]{1,3}_|[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_?)"
     r"|_(?:inegi|requerid[oa]|obligatori[oa]|opcional|texto|required|mandatory|optional|text)$"

@@ -30,7 +30,7 @@ if sys.version_info >= (3, 14):
 else:
     import zstandard as zstd
 
-# What can read an index: `FORMAT`, the byte order of its files, and the minor version of tantivy, which has its own.
+# Code that can read an index: `FORMAT`, the byte order, and the minor version of tantivy, whose files change with it.
 CODE = f"{FORMAT} {sys.byteorder} tantivy {'.'.join(version('tantivy').split('.')[:2])}"
 _LOCK = ".lock"
 _KEPT = 6  # folders of 60 MB; a process maps three at most

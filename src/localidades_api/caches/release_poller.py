@@ -101,7 +101,7 @@ class ReleasePoller:
         return None if self._names.held(release) else self._start("names", release, self._prepare_names(release))
 
     def _start(self, kind: str, subject: object, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Start work on a subject in place of that on another, unless it is running; after a failure, again."""
+        """Start a task for a subject: one that runs for it already goes on, and one for another is cancelled."""
         running = self._running.get(kind)
         if running and running[0] == subject and not running[1].done():
             work.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-# Whatever proxy the environment names, these are asked directly.
+# Hosts that are asked directly, whatever proxy the environment names.
 _DIRECT: Mapping[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
 
 

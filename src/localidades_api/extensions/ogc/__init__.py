@@ -1,7 +1,7 @@
-"""OGC API - Features, which QGIS, GDAL and ArcGIS read. It has rules of its own, so its paths have an OpenAPI document.
+"""OGC API - Features, for QGIS, GDAL and ArcGIS. Its rules differ from the API's: it has a separate OpenAPI document.
 
-`next` leads to the page after a position, as ours do; `startindex` and `offset` are for ArcGIS, and another release may
-shift them.
+`next` leads to the page after a position, as in other lists; `startindex` and `offset` are for ArcGIS, and another
+release may shift them.
 """
 
 from localidades_api.api.extension import Extension

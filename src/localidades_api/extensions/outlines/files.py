@@ -27,7 +27,7 @@ Vertex: TypeAlias = tuple[int, int]  # longitude and latitude, in UNITS
 Ring: TypeAlias = Sequence[Vertex]  # its last vertex is the first
 
 _MEGABYTE = 1024**2
-# How much a file may have. Those of the whole country have 3.7 million vertices, in 60 MB or, as GeoJSON, in 150.
+# Limits of a file. The whole country has 3.7 million vertices: 60 MB, or 150 MB as GeoJSON.
 _MOST = {
     "files": 10_000, "MB of zips": 4096, "MB of shapes": 512,
     "rows": 32 * 999, "rings": 10_000, "vertices": 8_000_000,
@@ -58,7 +58,7 @@ _Files: TypeAlias = Mapping[str, Callable[[], bytes]]
 
 
 class _Amounts(dict[str, float]):
-    """How much of a file has been read."""
+    """Counts what has been read of a file, up to its limits."""
 
     def add(self, what: str, amount: float) -> None:
         """Add to an amount; raise CatalogueError if it is more than `_MOST`."""

@@ -85,7 +85,7 @@ async def import_outlines(
     dry_run: bool = False,
     allow_shrink: bool = False,
 ) -> OutlineReport:
-    """Replace the outlines by others; the same outlines again change nothing, and neither does a dry run.
+    """Replace the outlines with others; the same outlines again, or a dry run, change nothing.
 
     `source` is a path or an http(s) address, in which `{estado}` stands for 01 to 32. Raises CatalogueError,
     ImportRunningError, ConfigurationError, DatabaseUnavailableError or OSError, and then changes nothing.

@@ -123,12 +123,12 @@ def test_column_of_an_earlier_answer_can_be_named(hidalgo: NameIndex, places: Ta
     assert read(hidalgo, header, rows, named={"nombre": "match_label"})[1] == {"nombre": "match_label"}
 
 
-@pytest.mark.parametrize(("every", "kind"), [(2, "localidad"), (3, "municipio")])
+@pytest.mark.parametrize(("some", "of", "kind"), [(1, 2, "localidad"), (3, 7, "municipio")])
 def test_half_of_the_cells_must_be_places_unless_the_header_says_so(
-    hidalgo: NameIndex, places: Table, every: int, kind: str
+    hidalgo: NameIndex, places: Table, some: int, of: int, kind: str
 ) -> None:
     rows = [
-        (name if at % every == 0 else f"Zzyx Qwert {at}", municipio) for at, (name, municipio, *_) in enumerate(places)
+        (name if at % of < some else f"Zzyx Qwert {at}", municipio) for at, (name, municipio, *_) in enumerate(places)
     ]
     assert read(hidalgo, ("Paraje", "Municipio"), rows)[0] == kind
     assert read(hidalgo, ("Comunidad o paraje", "Municipio"), rows)[0] == "localidad"

@@ -83,11 +83,12 @@ async def test_counts_take_one_statement(client: httpx.AsyncClient, app: FastAPI
             assert len(statements) == 1, (by, filters)
 
 
-async def test_counts_are_cached_as_the_list_is(client: httpx.AsyncClient) -> None:
-    answer, listed = await client.get(COUNTS), await client.get(LOCALIDADES)
+@pytest.mark.parametrize("asked", [{}, {"release": "2020-01"}, {"release": "2020-01", "search": "san"}])
+async def test_counts_are_cached_as_the_list_is(client: httpx.AsyncClient, asked: dict[str, str]) -> None:
+    answer, listed = [await client.get(path, params=asked) for path in (COUNTS, LOCALIDADES)]
     names = ("cache-control", "catalogue-release", "last-modified", "vary", "allow")
     assert [answer.headers[name] for name in names] == [listed.headers[name] for name in names]
-    again = await client.get(COUNTS, headers={"If-None-Match": answer.headers["etag"]})
+    again = await client.get(COUNTS, params=asked, headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
